@@ -1,0 +1,145 @@
+"""What the main job finds out about patterns, as plain values. Search fills them, output prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import stdev
+
+from ixsearch.patterns import Pattern
+from ixsearch.runtime.interface import DocumentScore
+
+
+@dataclass(frozen=True)
+class Quality:
+    """One pattern on one set of documents, against all-F on the same documents."""
+
+    documents: int
+    tokens: int
+    """Scored tokens, all past `index_topk`."""
+    divergence: float
+    """Mean KL(all-F || pattern) a scored token, nats."""
+    divergence_stderr: float
+    """Standard error of that mean, from the documents' means."""
+    loss: float
+    """Mean negative log-likelihood a scored token, nats."""
+    answers: int
+    matched: int
+    """Answers whose every token is the argmax."""
+
+    @classmethod
+    def of(cls, scores: Sequence[DocumentScore]) -> Quality:
+        tokens = sum(s.tokens for s in scores)
+        divergence = sum(s.divergence_sum for s in scores) / tokens
+        # Residuals of a ratio of sums: documents differ in length.
+        rest = [s.divergence_sum - divergence * s.tokens for s in scores]
+        spread = stdev(rest) * sqrt(len(rest)) / tokens if len(rest) > 1 else float("nan")
+        return cls(
+            documents=len(scores),
+            tokens=tokens,
+            divergence=divergence,
+            divergence_stderr=spread,
+            loss=sum(s.loss_sum for s in scores) / tokens,
+            answers=sum(len(s.matches) for s in scores),
+            matched=sum(sum(s.matches) for s in scores),
+        )
+
+    @property
+    def match_rate(self) -> float:
+        return self.matched / self.answers if self.answers else float("nan")
+
+    @property
+    def match_stderr(self) -> float:
+        return binomial_stderr(self.matched, self.answers)
+
+
+@dataclass(frozen=True)
+class TaskScore:
+    """lm-eval's figures for one pattern on one task."""
+
+    task: str
+    questions: int
+    strict: float
+    """exact_match, strict-match filter, 0 to 1."""
+    strict_stderr: float
+    flexible: float
+    """exact_match, flexible-extract filter, 0 to 1."""
+    flexible_stderr: float
+    share_past_topk: float
+    """Share of generated positions that lie past `index_topk`: 0 means the task cannot see a pattern."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Speed-up over all-F in the same rounds: median and quartiles. Above 1 is faster."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Speed:
+    """One pattern's measured speed, interleaved with all-F."""
+
+    prefill_tokens_per_s: float
+    time_per_output_token_ms: float
+    prefill_ratio: Ratio
+    decode_ratio: Ratio
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Finalist:
+    """A pattern that went on to held-out documents."""
+
+    pattern: Pattern
+    origin: str
+    """baseline, best or uniform."""
+    calibration: Quality
+    held_out: Quality
+    task: TaskScore | None = None
+    speed: Speed | None = None
+
+
+@dataclass(frozen=True)
+class DocumentSet:
+    """Which documents a figure was measured on."""
+
+    role: str
+    """calibration, held-out or test."""
+    source: str
+    documents: int
+    tokens: int
+    scored_tokens: int
+    """Tokens that are scored: answer tokens (else all) past `index_topk`."""
+    candidate_tokens: int
+    """Tokens that would be scored were `index_topk` 0."""
+    digest: str
+
+    @property
+    def share_past_topk(self) -> float:
+        return self.scored_tokens / self.candidate_tokens if self.candidate_tokens else 0.0
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """One finished trial of the study."""
+
+    number: int
+    pattern: Pattern
+    proposer: str
+    divergence: float
+    divergence_stderr: float
+    loss: float
+    finished: str
+    """ISO date and time."""
+
+
+def binomial_stderr(hits: int, total: int) -> float:
+    """Standard error of a share, sqrt(p (1 - p) / n)."""
+    if not total:
+        return float("nan")
+    p = hits / total
+    return sqrt(p * (1 - p) / total)

@@ -1,0 +1,97 @@
+"""The value type of the project: one letter a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ixsearch.patterns.errors import PatternError
+
+
+@dataclass(frozen=True, order=True)
+class Pattern:
+    """One letter a layer: F runs its indexer, S reuses the indices of the closest earlier F.
+
+    Raises `PatternError` unless the letters are F and S and the first is F.
+    """
+
+    letters: str
+
+    def __post_init__(self) -> None:
+        if not self.letters:
+            raise PatternError("the pattern is empty: write one letter, F or S, a layer")
+        for layer, letter in enumerate(self.letters):
+            if letter not in "FS":
+                raise PatternError(
+                    f"layer {layer} is {letter!r} in pattern {self.letters!r}: write F or S, upper case"
+                )
+        if self.letters[0] != "F":
+            raise PatternError(
+                f"pattern {self.letters!r} begins with S: layer 0 has no earlier layer to share with,"
+                " write F"
+            )
+
+    @classmethod
+    def all_full(cls, num_layers: int) -> Pattern:
+        return cls("F" * num_layers)
+
+    @classmethod
+    def from_full(cls, num_layers: int, full: Iterable[int]) -> Pattern:
+        """The pattern whose F layers are `full`."""
+        chosen = set(full)
+        return cls("".join("F" if i in chosen else "S" for i in range(num_layers)))
+
+    @classmethod
+    def uniform(cls, num_layers: int, num_full: int) -> Pattern:
+        """`num_full` F layers spread evenly: F at floor(i x layers / num_full)."""
+        if not 1 <= num_full <= num_layers:
+            raise PatternError(f"{num_full} F layers asked of {num_layers}: ask for 1 to {num_layers}")
+        return cls.from_full(num_layers, (i * num_layers // num_full for i in range(num_full)))
+
+    def __str__(self) -> str:
+        return self.letters
+
+    def __len__(self) -> int:
+        return len(self.letters)
+
+    @property
+    def num_full(self) -> int:
+        return self.letters.count("F")
+
+    @property
+    def retention(self) -> float:
+        """Share of the layers that are F."""
+        return self.num_full / len(self)
+
+    @property
+    def full_layers(self) -> tuple[int, ...]:
+        return tuple(i for i, letter in enumerate(self.letters) if letter == "F")
+
+    @property
+    def shared_layers(self) -> tuple[int, ...]:
+        return tuple(i for i, letter in enumerate(self.letters) if letter == "S")
+
+    def is_full(self, layer: int) -> bool:
+        return self.letters[layer] == "F"
+
+    def sources(self) -> tuple[int, ...]:
+        """For each layer the F layer whose indices it uses; an F layer is its own source."""
+        out: list[int] = []
+        for layer, letter in enumerate(self.letters):
+            out.append(layer if letter == "F" else out[-1])
+        return tuple(out)
+
+    def with_shared(self, layer: int) -> Pattern:
+        """This pattern with `layer` made S."""
+        return self._with(layer, "S")
+
+    def with_full(self, layer: int) -> Pattern:
+        """This pattern with `layer` made F."""
+        return self._with(layer, "F")
+
+    def _with(self, layer: int, letter: str) -> Pattern:
+        return Pattern(self.letters[:layer] + letter + self.letters[layer + 1 :])
+
+    def to_indexer_types(self) -> list[str]:
+        """transformers' spelling: "full" or "shared" a layer."""
+        return ["full" if letter == "F" else "shared" for letter in self.letters]

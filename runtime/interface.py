@@ -1,0 +1,142 @@
+"""The engine seam: all that search, scoring and measuring may ask of a model.
+
+`native` (this package) is the first engine; adapters to serving engines come behind the same calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ixsearch.patterns import Pattern
+
+Progress = Callable[[float], None]
+"""Called now and then with the share of the work that is done, from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """Tokens to score. `answers` are the spans `(start, stop)` of tokens that count; none: all count.
+
+    The token at position t is predicted from position t - 1. It is scored when position
+    t - 1 >= `index_topk`: earlier queries see their whole context whatever the pattern.
+    """
+
+    name: str
+    tokens: tuple[int, ...]
+    answers: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Hash of tokens and answers, hex."""
+        text = f"{list(self.tokens)}{list(self.answers)}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def scored_targets(self, index_topk: int) -> list[int]:
+        """Positions of the tokens that are scored, ascending."""
+        spans = self.answers or ((1, len(self.tokens)),)
+        return sorted({t for a, b in spans for t in range(max(a, index_topk + 1), b)})
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What an engine says of the model it holds."""
+
+    name: str
+    architecture: str
+    model_type: str
+    num_layers: int
+    index_topk: int
+    indexer_layers: tuple[int, ...]
+    """Layers that have indexer weights; all others can only be S."""
+    vocab_size: int
+    max_positions: int
+    config_hash: str
+    """Hash of the configuration, without the keys that set a pattern."""
+    weights_hash: str
+    default_pattern: Pattern
+    """The pattern that the checkpoint's own configuration asks for."""
+    device: str
+    dtype: str
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DocumentScore:
+    """One pattern on one document, against all-F on the same document."""
+
+    tokens: int
+    """Scored tokens; the sums below run over them."""
+    loss_sum: float
+    """Sum of the negative log-likelihoods, nats."""
+    divergence_sum: float
+    """Sum of KL(all-F || pattern) a token, nats."""
+    matches: tuple[bool, ...]
+    """For each answer span: is every one of its tokens the argmax? (all positions, scored or not)"""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A prompt for greedy decoding. Prompts that begin alike share their prefill."""
+
+    prompt: tuple[int, ...]
+    max_new_tokens: int
+    stop_tokens: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What to time: `batch` requests of `context` tokens, then `new_tokens` decode steps."""
+
+    context: int
+    batch: int
+    new_tokens: int
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds for one run of a workload."""
+
+    prefill_s: float
+    """All prompts of the workload, together."""
+    decode_s: float
+    """All decode steps, together."""
+
+
+class Engine(Protocol):
+    """What runs the model."""
+
+    def describe(self) -> ModelInfo: ...
+
+    def score(
+        self,
+        documents: Sequence[Document],
+        patterns: Sequence[Pattern],
+        progress: Progress | None = None,
+    ) -> list[list[DocumentScore]]:
+        """Score every pattern on every document: `result[pattern][document]`.
+
+        On CPU a score is the same, bit for bit, whatever else is in the batch.
+        """
+        ...
+
+    def score_cost(self, patterns: Sequence[Pattern]) -> float:
+        """Cost of scoring these patterns in one batch, in forwards of the whole model."""
+        ...
+
+    def set_pattern(self, pattern: Pattern) -> None:
+        """The pattern for `generate` and `measure`."""
+        ...
+
+    def generate(
+        self, requests: Sequence[Request], progress: Progress | None = None
+    ) -> list[tuple[int, ...]]:
+        """Greedy new tokens for every request, a stop token included when one was produced."""
+        ...
+
+    def measure(self, workload: Workload) -> Timing:
+        """Run the workload once on the current pattern and time it."""
+        ...
