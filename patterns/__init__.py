@@ -1,6 +1,58 @@
 """What a pattern is: the value type, its files, its checks, its exports. No torch."""
 
-from ixsearch.patterns.errors import IxsearchError, PatternError
+from ixsearch.patterns.atomic import write_bytes_atomic, write_text_atomic
+from ixsearch.patterns.checks import (
+    DSA_ARCHITECTURES,
+    check_architecture,
+    check_for_model,
+    check_letters,
+    check_same_model,
+)
+from ixsearch.patterns.errors import IxsearchError, ModelError, PatternError
+from ixsearch.patterns.export import Export, write_overrides
+from ixsearch.patterns.findings import Finding, Place
+from ixsearch.patterns.model_config import (
+    ModelConfig,
+    config_hash,
+    default_pattern,
+    read_model_config,
+)
 from ixsearch.patterns.pattern import Pattern
+from ixsearch.patterns.pattern_file import (
+    DocumentsUsed,
+    ModelIdentity,
+    PatternFile,
+    Provenance,
+    dump_pattern_file,
+    parse_pattern_file,
+    read_pattern_file,
+)
 
-__all__ = ["IxsearchError", "Pattern", "PatternError"]
+__all__ = [
+    "DSA_ARCHITECTURES",
+    "DocumentsUsed",
+    "Export",
+    "Finding",
+    "IxsearchError",
+    "ModelConfig",
+    "ModelError",
+    "ModelIdentity",
+    "Pattern",
+    "PatternError",
+    "PatternFile",
+    "Place",
+    "Provenance",
+    "check_architecture",
+    "check_for_model",
+    "check_letters",
+    "check_same_model",
+    "config_hash",
+    "default_pattern",
+    "dump_pattern_file",
+    "parse_pattern_file",
+    "read_model_config",
+    "read_pattern_file",
+    "write_bytes_atomic",
+    "write_overrides",
+    "write_text_atomic",
+]

@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ixsearch.patterns.findings import Finding
+
 
 class IxsearchError(Exception):
     """What is wrong, where, and how to mend it, in the message."""
 
 
 class PatternError(IxsearchError):
-    """A pattern, or a file that should hold one, is not valid."""
+    """A pattern, or a file that should hold one, is not valid.
+
+    `findings` holds all that is wrong, where more than one thing can be told.
+    """
+
+    def __init__(self, message: str, findings: tuple[Finding, ...] = ()) -> None:
+        super().__init__(message)
+        self.findings = findings
+
+    @classmethod
+    def of(cls, findings: tuple[Finding, ...]) -> PatternError:
+        """One error that lists all the findings, a line each."""
+        return cls("\n".join(map(str, findings)), findings)
+
+
+class ModelError(IxsearchError):
+    """A model folder, or its configuration, cannot be read."""

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ixsearch.patterns.errors import PatternError
+from ixsearch.patterns.findings import clip
+from ixsearch.patterns.spelling import misspellings
 
 
 @dataclass(frozen=True, order=True)
@@ -18,18 +20,12 @@ class Pattern:
     letters: str
 
     def __post_init__(self) -> None:
-        if not self.letters:
-            raise PatternError("the pattern is empty: write one letter, F or S, a layer")
-        for layer, letter in enumerate(self.letters):
-            if letter not in "FS":
-                raise PatternError(
-                    f"layer {layer} is {letter!r} in pattern {self.letters!r}: write F or S, upper case"
-                )
-        if self.letters[0] != "F":
-            raise PatternError(
-                f"pattern {self.letters!r} begins with S: layer 0 has no earlier layer to share with,"
-                " write F"
-            )
+        if not isinstance(self.letters, str):
+            raise PatternError(f"a pattern is a string of F and S, not {clip(self.letters)}")
+        if not self.letters.startswith("F") or self.letters.strip("FS"):
+            first = misspellings(self.letters)[0]
+            shown = f" (pattern {clip(self.letters, 100)})" if self.letters else ""
+            raise PatternError(f"{first}{shown}")
 
     @classmethod
     def all_full(cls, num_layers: int) -> Pattern:
@@ -39,13 +35,25 @@ class Pattern:
     def from_full(cls, num_layers: int, full: Iterable[int]) -> Pattern:
         """The pattern whose F layers are `full`."""
         chosen = set(full)
+        for layer in chosen:
+            _check_layer(layer, num_layers)
         return cls("".join("F" if i in chosen else "S" for i in range(num_layers)))
+
+    @classmethod
+    def from_frequency(cls, num_layers: int, frequency: int, offset: int = 2) -> Pattern:
+        """transformers' rule: F iff max(layer - offset + 1, 0) % frequency == 0."""
+        if frequency < 1 or offset < 1:
+            raise PatternError(f"frequency {frequency} and offset {offset}: both must be 1 or more")
+        full = (i for i in range(num_layers) if max(i - offset + 1, 0) % frequency == 0)
+        return cls.from_full(num_layers, full)
 
     @classmethod
     def uniform(cls, num_layers: int, num_full: int) -> Pattern:
         """`num_full` F layers spread evenly: F at floor(i x layers / num_full)."""
         if not 1 <= num_full <= num_layers:
-            raise PatternError(f"{num_full} F layers asked of {num_layers}: ask for 1 to {num_layers}")
+            raise PatternError(
+                f"{num_full} F layers asked of {num_layers}: ask for 1 to {num_layers}"
+            )
         return cls.from_full(num_layers, (i * num_layers // num_full for i in range(num_full)))
 
     def __str__(self) -> str:
@@ -81,6 +89,11 @@ class Pattern:
             out.append(layer if letter == "F" else out[-1])
         return tuple(out)
 
+    def index_groups(self) -> tuple[range, ...]:
+        """The layers of each index group: an F layer and the S layers that follow it."""
+        starts = self.full_layers
+        return tuple(range(a, b) for a, b in zip(starts, (*starts[1:], len(self)), strict=True))
+
     def with_shared(self, layer: int) -> Pattern:
         """This pattern with `layer` made S."""
         return self._with(layer, "S")
@@ -90,8 +103,14 @@ class Pattern:
         return self._with(layer, "F")
 
     def _with(self, layer: int, letter: str) -> Pattern:
+        _check_layer(layer, len(self))
         return Pattern(self.letters[:layer] + letter + self.letters[layer + 1 :])
 
     def to_indexer_types(self) -> list[str]:
         """transformers' spelling: "full" or "shared" a layer."""
         return ["full" if letter == "F" else "shared" for letter in self.letters]
+
+
+def _check_layer(layer: int, num_layers: int) -> None:
+    if not 0 <= layer < num_layers:
+        raise PatternError(f"there is no layer {layer}: the model has layers 0 to {num_layers - 1}")

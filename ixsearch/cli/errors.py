@@ -1,0 +1,55 @@
+"""How the command line ends when something goes wrong: a message and exit code 1, no traceback."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from ixsearch.patterns.errors import IxsearchError
+
+
+class ReportingGroup(TyperGroup):
+    """A group of commands that turns exceptions into messages; `--debug` adds the traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except IxsearchError as error:
+            _report(f"error: {error}", ctx)
+        except Exception as error:
+            if not _is_unforeseen(error):
+                raise
+            _report(_bug_message(error), ctx)
+        raise typer.Exit(1)
+
+
+def silence_broken_pipe() -> None:
+    """After the reader of stdout has gone: let nothing more be written, not even at exit."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _is_unforeseen(error: Exception) -> bool:
+    """Usage errors, exits and a closed pipe are handled by typer and `main`."""
+    from typer._click.exceptions import ClickException
+
+    return not isinstance(error, ClickException | typer.Exit | typer.Abort | BrokenPipeError)
+
+
+def _bug_message(error: Exception) -> str:
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"unexpected error: {said}\nThis is a fault of ixsearch; please report it."
+
+
+def _report(message: str, ctx: Any) -> None:
+    debug = ctx.params.get("debug", False)
+    if debug:
+        traceback.print_exc()
+    typer.echo(message, err=True)
+    if not debug and message.startswith("unexpected"):
+        typer.echo("`ixsearch --debug COMMAND ...` shows where it happened.", err=True)

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from ixsearch.cli.app import app
+from ixsearch.cli.errors import ReportingGroup
+from ixsearch.patterns import (
+    IxsearchError,
+    ModelIdentity,
+    Pattern,
+    PatternFile,
+    dump_pattern_file,
+)
+from ixsearch.version import __version__
+
+
+def run(*args: str | Path) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, [str(arg) for arg in args])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def run_json(*args: str | Path) -> tuple[int, dict[str, Any]]:
+    code, out, _ = run(*args, "--json")
+    return code, json.loads(out)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    config = {
+        "architectures": ["DeepseekV32ForCausalLM"],
+        "model_type": "deepseek_v32",
+        "num_hidden_layers": 6,
+        "index_topk": 48,
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    names = [f"model.layers.{i}.self_attn.indexer.wk.weight" for i in (0, 1, 3)]
+    index = {"weight_map": dict.fromkeys(names, "a.safetensors")}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    return folder
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    value = PatternFile(Pattern("FFSFSS"), ModelIdentity("DeepseekV32ForCausalLM", 6))
+    path = tmp_path / "pattern.yaml"
+    path.write_text(dump_pattern_file(value))
+    return path
+
+
+def test_a_valid_file(file: Path, model: Path) -> None:
+    code, out, err = run("validate", file, "--model", model)
+    assert (code, err) == (0, "")
+    assert "FFSFSS" in out and "6 layers: 3 F, 3 S, retention 0.50" in out
+    assert "0  1-2  3-5" in out
+    assert out.splitlines()[-1] == f"valid for {model}"
+
+
+def test_a_valid_string_without_a_model() -> None:
+    code, out, _ = run("validate", "FFSS")
+    assert code == 0 and "give --model" in out.splitlines()[-1]
+
+
+def test_json_of_a_valid_file(file: Path, model: Path) -> None:
+    code, said = run_json("validate", file, "--model", model)
+    assert code == 0
+    assert said == {
+        "ok": True,
+        "source": str(file),
+        "format": "pattern file",
+        "pattern": "FFSFSS",
+        "num_layers": 6,
+        "num_full": 3,
+        "retention": 0.5,
+        "full_layers": [0, 1, 3],
+        "index_groups": [[0, 0], [1, 2], [3, 5]],
+        "errors": [],
+        "warnings": [],
+        "infos": [],
+    }
+
+
+def test_all_mistakes_of_a_file_are_told(file: Path) -> None:
+    text = file.read_text().replace('"FFSFSS"', '"fFSFSS"').replace("schema: 1", "schema: yes")
+    file.write_text(text + "extra: 1\n")
+    code, out, _ = run("validate", file)
+    lines = text.splitlines()
+    schema = next(i for i, line in enumerate(lines, 1) if line.startswith("schema"))
+    assert code == 1
+    assert f"{file}:{schema}:9: error: schema is 'yes'" in out
+    assert f"{file}:{schema + 1}:11: error: layer 0 is 'f'\n    write F, upper case" in out
+    assert "unknown key 'extra'" in out
+    assert out.splitlines()[-1] == "not valid, errors: 3"
+    code, said = run_json("validate", file)
+    assert code == 1 and said["ok"] is False
+    assert [e["where"]["line"] for e in said["errors"]] == [schema, schema + 1, len(lines) + 1]
+
+
+def test_model_findings_carry_the_place_of_the_pattern(file: Path, model: Path) -> None:
+    file.write_text(file.read_text().replace("FFSFSS", "FFFFSS"))
+    line = file.read_text().splitlines().index('pattern: "FFFFSS"') + 1
+    code, out, _ = run("validate", file, "--model", model)
+    assert code == 1
+    assert f"{file}:{line}:10: error: F on layer 2: the checkpoint has no indexer weights" in out
+
+
+def test_a_string_with_several_mistakes(model: Path) -> None:
+    code, said = run_json("validate", "sFx", "--model", model)
+    messages = [error["message"] for error in said["errors"]]
+    assert code == 1
+    assert messages[:2] == ["layer 0 is 's'", "layer 2 is 'x'"]
+    assert "3 letters, the model 6 layers" in messages[2]
+
+
+@pytest.mark.parametrize("given", ["nope.yaml", "no/such/file", "patern", "./FFSS"])
+def test_a_missing_file_is_not_taken_for_letters(given: str) -> None:
+    code, said = run_json("validate", given)
+    assert (code, said["format"]) == (1, "missing file")
+    assert said["errors"][0]["message"] == "no such file"
+
+
+@pytest.mark.parametrize("given", ["ffss", "SFFS", "FFSX", "F F S S", "F,S,S", "", "FЅЅF"])
+def test_bad_letters_are_not_taken_for_a_missing_file(given: str) -> None:
+    code, said = run_json("validate", given)
+    assert (code, said["format"]) == (1, "letters")
+    assert said["errors"]
+
+
+def test_a_folder_points_to_the_file_in_it(file: Path) -> None:
+    code, out, _ = run("validate", file.parent)
+    assert code == 1 and f"give {file}" in out
+
+
+@pytest.mark.parametrize("given", ["x" * 5000 + "/", "a\0b", "F" * 100_000])
+def test_odd_arguments_give_findings_or_a_pattern(given: str) -> None:
+    code, said = run_json("validate", given)
+    assert code == (0 if said["ok"] else 1)
+
+
+def test_a_broken_model_is_told_beside_a_broken_pattern(tmp_path: Path) -> None:
+    code, said = run_json("validate", "ffss", "--model", tmp_path / "absent")
+    assert code == 1
+    assert "no such file or folder" in said["errors"][-1]["message"]
+    assert len(said["errors"]) == 3
+
+
+def test_usage(file: Path) -> None:
+    assert run("validate")[0] == 2
+    assert run("validate", file, "--modle", "x")[0] == 2
+    assert run("validat", file)[0] == 2
+    code, out, _ = run("--version")
+    assert (code, out) == (0, f"ixsearch {__version__}\n")
+    code, out, _ = run("validate", "--help")
+    assert code == 0 and "ixsearch validate FFSS" in out
+
+
+def failing_app() -> typer.Typer:
+    other = typer.Typer(cls=ReportingGroup, pretty_exceptions_show_locals=False)
+
+    @other.callback()
+    def options(debug: bool = False) -> None:
+        pass
+
+    @other.command()
+    def user() -> None:
+        raise IxsearchError("no such model: give a folder")
+
+    @other.command()
+    def bug() -> None:
+        {}["key"]
+
+    return other
+
+
+@pytest.mark.parametrize(
+    ("args", "said", "traceback"),
+    [
+        (["user"], "error: no such model: give a folder\n", False),
+        (["--debug", "user"], "error: no such model: give a folder\n", True),
+        (["bug"], "unexpected error: KeyError: 'key'", False),
+        (["--debug", "bug"], "unexpected error: KeyError: 'key'", True),
+    ],
+)
+def test_an_error_is_a_message_and_a_traceback_only_with_debug(
+    args: list[str], said: str, traceback: bool
+) -> None:
+    result = CliRunner().invoke(failing_app(), args)
+    assert result.exit_code == 1 and result.stdout == ""
+    assert said in result.stderr
+    assert ("Traceback" in result.stderr) == traceback
+
+
+def ixsearch(*args: str, **options: Any) -> subprocess.Popen[bytes]:
+    code = "from ixsearch.cli import main; main()"
+    return subprocess.Popen([sys.executable, "-c", code, *args], **options)
+
+
+def test_a_closed_pipe_is_no_traceback() -> None:
+    for args in (["validate", "F" * 100_000], ["--help"]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        process = ixsearch(*args, stdout=writer, stderr=subprocess.PIPE)
+        os.close(writer)
+        _, err = process.communicate(timeout=30)
+        assert err == b""
+        assert process.returncode == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="needs the processor time of a child")
+def test_answers_at_once(file: Path, model: Path) -> None:
+    """The promise is 0.4 s; processor time is measured, since test machines are busy."""
+    for args in (
+        ["--help"],
+        ["validate", str(file), "--model", str(model)],
+        ["validate", "x.yaml"],
+    ):
+        process = ixsearch(*args, stdout=subprocess.DEVNULL, cwd=file.parent)
+        usage = os.wait4(process.pid, 0)[2]
+        process.returncode = 0
+        assert usage.ru_utime + usage.ru_stime < 0.4
