@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ixsearch.patterns import Pattern
+from ixsearch.patterns import IxsearchError, Pattern
 
 Progress = Callable[[float], None]
 """Called now and then with the share of the work that is done, from 0 to 1."""
@@ -18,7 +18,7 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Document:
-    """Tokens to score. `answers` are the spans `(start, stop)` of tokens that count; none: all count.
+    """Tokens to score. `answers`: spans `(start, stop)` of tokens that count; none: all count.
 
     The token at position t is predicted from position t - 1. It is scored when position
     t - 1 >= `index_topk`: earlier queries see their whole context whatever the pattern.
@@ -27,6 +27,16 @@ class Document:
     name: str
     tokens: tuple[int, ...]
     answers: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.tokens) < 2:
+            raise IxsearchError(f"document {self.name} has {len(self.tokens)} tokens: 2 are needed")
+        for start, stop in self.answers:
+            if not 1 <= start < stop <= len(self.tokens):
+                raise IxsearchError(
+                    f"document {self.name}: answer [{start}, {stop}) is empty or lies outside of"
+                    f" tokens 1 to {len(self.tokens)}"
+                )
 
     @property
     def digest(self) -> str:
@@ -74,7 +84,7 @@ class DocumentScore:
     divergence_sum: float
     """Sum of KL(all-F || pattern) a token, nats."""
     matches: tuple[bool, ...]
-    """For each answer span: is every one of its tokens the argmax? (all positions, scored or not)"""
+    """For each answer span: is every token of it the argmax? Scored or not."""
 
 
 @dataclass(frozen=True)

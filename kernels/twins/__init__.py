@@ -1,0 +1,1 @@
+"""Torch twins: the meaning of each operation, exact and on any device."""

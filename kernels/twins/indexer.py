@@ -1,0 +1,63 @@
+"""The lightning indexer's query and key."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from ixsearch.kernels.twins.rope import rope
+
+
+def indexer_query(
+    q_TND: torch.Tensor,
+    weights_TN: torch.Tensor,
+    cos_TP: torch.Tensor,
+    sin_TP: torch.Tensor,
+    layout: str,
+    scale: float,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rotate the query and fold all scales into the head weights.
+
+    Args:
+        q_TND: the projected query; its first 2P dims are rotated.
+        weights_TN: the raw head weights.
+        cos_TP, sin_TP: angles, P = half of the rotated dims.
+        scale: the softmax scale, D^-0.5.
+
+    Returns:
+        the rotated query [T, N, D] and float32 weights [T, N] times scale and N^-0.5. A positive
+        scale commutes with the ReLU of the score, so it may go on the weights.
+    """
+    heads = q_TND.shape[1]
+    q = _rotate_front(q_TND, cos_TP[:, None], sin_TP[:, None], layout)
+    return q, weights_TN.float() * (scale * heads**-0.5)
+
+
+def indexer_key_store(
+    k_TD: torch.Tensor,
+    norm_weight: torch.Tensor,
+    norm_bias: torch.Tensor,
+    eps: float,
+    cos_TP: torch.Tensor,
+    sin_TP: torch.Tensor,
+    layout: str,
+    cache: torch.Tensor,
+    slots_T: torch.Tensor,
+) -> None:
+    """LayerNorm and rotate the indexer keys, then write them to the paged cache.
+
+    Args:
+        k_TD: the projected keys.
+        cache: [blocks, block size, D], written in place.
+        slots_T: slot of each token, block x block size + offset.
+    """
+    k = F.layer_norm(k_TD.float(), k_TD.shape[-1:], norm_weight.float(), norm_bias.float(), eps)
+    k = _rotate_front(k, cos_TP, sin_TP, layout)
+    cache.view(-1, cache.shape[-1])[slots_T] = k.to(cache.dtype)
+
+
+def _rotate_front(
+    x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, layout: str
+) -> torch.Tensor:
+    rotated = 2 * cos.shape[-1]
+    return torch.cat((rope(x[..., :rotated], cos, sin, layout), x[..., rotated:]), -1)

@@ -1,0 +1,57 @@
+"""Between logical positions of a request and slots of the paged cache."""
+
+from __future__ import annotations
+
+import torch
+
+
+def token_slots(block_table_BM: torch.Tensor, width: int, block_size: int) -> torch.Tensor:
+    """Slots [B, width] of the logical positions 0 to width - 1 of each request.
+
+    Positions past a request's blocks give some slot of the table: callers mask them.
+    """
+    position = torch.arange(width, device=block_table_BM.device)
+    blocks = block_table_BM.clamp_min(0)[:, position // block_size].long()
+    return blocks * block_size + position % block_size
+
+
+def physical_indices(
+    logical_TK: torch.Tensor,
+    request_T: torch.Tensor,
+    block_table_BM: torch.Tensor,
+    block_size: int,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Slots of logical top-k indices.
+
+    Args:
+        logical_TK: int32 positions within the request, -1 where there is none.
+        request_T: row of the block table each token belongs to.
+        block_table_BM: int32 block of each run of `block_size` positions, -1 where none.
+
+    Returns:
+        int32 slots [T, K], -1 where logical is -1 or lies outside of the table, and the number of
+        valid ones a token, int32 [T].
+    """
+    table_T = block_table_BM[request_T]
+    column = (logical_TK.clamp_min(0) // block_size).long()
+    inside = (logical_TK >= 0) & (column < block_table_BM.shape[1])
+    block = table_T.gather(1, column.clamp_max(block_table_BM.shape[1] - 1))
+    inside &= block >= 0
+    slots = torch.where(inside, block * block_size + logical_TK % block_size, -1)
+    return slots.to(torch.int32), inside.sum(-1, dtype=torch.int32)
+
+
+def gather_latent(
+    cache: torch.Tensor, block_table_BM: torch.Tensor, lengths_B: torch.Tensor
+) -> torch.Tensor:
+    """The first `lengths` rows of each request, one after the other: [sum of lengths, R + P]."""
+    slots_BW = token_slots(block_table_BM, int(lengths_B.max()), cache.shape[1])
+    live = torch.arange(slots_BW.shape[1], device=cache.device) < lengths_B[:, None]
+    return cache.view(-1, cache.shape[-1]).index_select(0, slots_BW[live])
+
+
+def gather_indexer_keys(
+    cache: torch.Tensor, block_table_BM: torch.Tensor, lengths_B: torch.Tensor
+) -> torch.Tensor:
+    """The first `lengths` indexer keys of each request, one after the other: [sum, D]."""
+    return gather_latent(cache, block_table_BM, lengths_B)

@@ -1,0 +1,28 @@
+"""Rotary position embedding."""
+
+from __future__ import annotations
+
+import torch
+
+
+def rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, layout: str) -> torch.Tensor:
+    """Rotate pairs of x by the angles of cos and sin.
+
+    Args:
+        x: [..., P], P even.
+        cos, sin: [..., P/2], broadcast against x.
+        layout: `interleaved` pairs (x[2i], x[2i+1]); `half` pairs (x[i], x[i + P/2]).
+
+    Returns:
+        [..., P] in x's dtype and layout; angles are applied in float32 or wider.
+    """
+    wide = x.to(cos.dtype)
+    if layout == "interleaved":
+        a, b = wide[..., 0::2], wide[..., 1::2]
+        out = torch.stack((a * cos - b * sin, b * cos + a * sin), -1).flatten(-2)
+    elif layout == "half":
+        a, b = wide.chunk(2, -1)
+        out = torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+    else:
+        raise ValueError(f"unknown RoPE layout {layout!r}: interleaved or half")
+    return out.to(x.dtype)

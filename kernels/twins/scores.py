@@ -1,0 +1,81 @@
+"""Index scores: how much each query wants each earlier token.
+
+I[t, s] = sum over heads n of w[t, n] * relu(q[t, n] . k[s])   (DeepSeek-V3.2-Exp report, eq. 1)
+"""
+
+from __future__ import annotations
+
+import torch
+
+from ixsearch.kernels.twins.chunks import row_chunks
+from ixsearch.kernels.twins.paging import token_slots
+
+
+def index_scores_ragged(
+    q_TND: torch.Tensor,
+    weights_TN: torch.Tensor,
+    keys_SD: torch.Tensor,
+    row_start_T: torch.Tensor,
+    row_end_T: torch.Tensor,
+) -> torch.Tensor:
+    """Scores of a prefill step.
+
+    Args:
+        keys_SD: the keys of all requests, one after the other.
+        row_start_T, row_end_T: token t sees the keys [row_start, row_end).
+
+    Returns:
+        float32 [T, W], W the longest row: column c of row t is the key row_start[t] + c, that is
+        logical position c of its request; columns past the row's end are -inf.
+    """
+    lengths_T = row_end_T - row_start_T
+    width = int(lengths_T.max()) if len(lengths_T) else 0
+    out = torch.empty(len(q_TND), width, dtype=torch.float32, device=q_TND.device)
+    for start in row_start_T.unique().tolist():
+        rows = (row_start_T == start).nonzero()[:, 0]
+        whole = len(rows) == len(q_TND)
+        keys = keys_SD[start : start + width]
+        q, w = (q_TND, weights_TN) if whole else (q_TND[rows], weights_TN[rows])
+        scores = _scores(q, w, keys)
+        if whole and scores.shape[1] == width:
+            out = scores
+        else:
+            out[rows, : scores.shape[1]] = scores
+    columns = torch.arange(width, device=out.device)
+    return out.masked_fill_(columns >= lengths_T[:, None], float("-inf"))
+
+
+def index_scores_paged(
+    q_BND: torch.Tensor,
+    weights_BN: torch.Tensor,
+    cache: torch.Tensor,
+    block_table_BM: torch.Tensor,
+    context_lens_B: torch.Tensor,
+) -> torch.Tensor:
+    """Scores of a decode step, one query a request, against the paged cache.
+
+    Args:
+        cache: [blocks, block size, D].
+        context_lens_B: tokens each query sees, itself included.
+
+    Returns:
+        float32 [B, W], W the longest context; columns past a request's context are -inf.
+    """
+    width = int(context_lens_B.max())
+    slots = token_slots(block_table_BM, width, cache.shape[1])
+    keys_BWD = cache.view(-1, cache.shape[-1])[slots].float()
+    hits_BNW = torch.relu_(torch.bmm(q_BND.float(), keys_BWD.transpose(1, 2)))
+    out = torch.bmm(weights_BN[:, None], hits_BNW)[:, 0]
+    columns = torch.arange(width, device=out.device)
+    return out.masked_fill_(columns >= context_lens_B[:, None], float("-inf"))
+
+
+def _scores(q_TND: torch.Tensor, w_TN: torch.Tensor, keys_WD: torch.Tensor) -> torch.Tensor:
+    tokens, heads, dim = q_TND.shape
+    keys_DW = keys_WD.float().t()
+    out = torch.empty(tokens, keys_DW.shape[1], dtype=torch.float32, device=q_TND.device)
+    for rows in row_chunks(tokens, heads * keys_DW.shape[1]):
+        hits = torch.relu_(q_TND[rows].float().reshape(-1, dim) @ keys_DW)
+        hits_TNW = hits.view(-1, heads, keys_DW.shape[1])
+        out[rows] = torch.bmm(w_TN[rows, None], hits_TNW)[:, 0]
+    return out

@@ -1,0 +1,101 @@
+"""The lightning indexer of an F layer: which tokens each query attends to.
+
+Letters as in `ixsearch.kernels`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+
+from ixsearch import kernels
+from ixsearch.runtime.cache import BLOCK_SIZE
+from ixsearch.runtime.config import DsaConfig
+from ixsearch.runtime.step import Step
+from ixsearch.runtime.weights import Tensors
+
+K_NORM_EPS = 1e-6
+
+
+@dataclass(frozen=True)
+class TopK:
+    """The indices an F layer found, for itself and for the S layers of its index group."""
+
+    source: int
+    """The F layer."""
+    logical_TK: torch.Tensor
+    """int32 positions within the request, ascending, -1 padded."""
+    slots_TK: torch.Tensor
+    """The same as slots of the paged cache."""
+    counts_T: torch.Tensor
+    """Valid ones a token."""
+
+
+class Indexer:
+    """I[t, s] = sum_n w[t, n] relu(q[t, n] . k[s]); the `index_topk` best s <= t are selected."""
+
+    def __init__(self, config: DsaConfig, layer: int, tensors: Tensors) -> None:
+        self.config = config
+        self.layer = layer
+        self.wq_b = tensors["self_attn.indexer.wq_b.weight"]
+        self.wk = tensors["self_attn.indexer.wk.weight"]
+        self.k_norm_weight = tensors["self_attn.indexer.k_norm.weight"]
+        self.k_norm_bias = tensors["self_attn.indexer.k_norm.bias"]
+        self.weights_proj = tensors["self_attn.indexer.weights_proj.weight"]
+
+    def __call__(
+        self,
+        hidden_Td: torch.Tensor,
+        q_latent_TL: torch.Tensor,
+        angles: tuple[torch.Tensor, torch.Tensor],
+        keys: torch.Tensor,
+        step: Step,
+    ) -> TopK:
+        """Write this step's keys, score all cached ones, select.
+
+        Args:
+            hidden_Td: after the layer's input norm.
+            q_latent_TL: the normed query latent, shared with MLA.
+            angles: cos and sin for the indexer's rotated dims.
+            keys: the layer's indexer key cache.
+        """
+        c = self.config
+        query = F.linear(q_latent_TL, self.wq_b).view(-1, c.index_n_heads, c.index_head_dim)
+        q, weights = kernels.indexer_query(
+            query,
+            F.linear(hidden_Td, self.weights_proj),
+            *angles,
+            c.index_rope_layout,
+            c.index_head_dim**-0.5,
+        )
+        kernels.indexer_key_store(
+            F.linear(hidden_Td, self.wk),
+            self.k_norm_weight,
+            self.k_norm_bias,
+            K_NORM_EPS,
+            *angles,
+            c.index_rope_layout,
+            keys,
+            step.slots_T,
+        )
+        return self._select(self._score(q, weights, keys, step), step)
+
+    def _score(
+        self, q: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor, step: Step
+    ) -> torch.Tensor:
+        if step.decode:
+            return kernels.index_scores_paged(
+                q, weights, keys, step.block_table_BM, step.context_lens_B
+            )
+        gathered = kernels.gather_indexer_keys(keys, step.block_table_BM, step.context_lens_B)
+        start = torch.zeros_like(step.positions_T)
+        return kernels.index_scores_ragged(q, weights, gathered, start, step.positions_T + 1)
+
+    def _select(self, scores: torch.Tensor, step: Step) -> TopK:
+        logical = kernels.topk_indices(scores, step.positions_T + 1, self.config.index_topk)
+        slots, counts = kernels.physical_indices(
+            logical, step.request_T, step.block_table_BM, BLOCK_SIZE
+        )
+        return TopK(self.layer, logical, slots, counts)

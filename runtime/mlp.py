@@ -1,0 +1,81 @@
+"""Feed-forward layers: dense, and the mixture of experts."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from ixsearch.runtime.config import DsaConfig
+from ixsearch.runtime.weights import Tensors
+
+
+class Mlp:
+    """down(silu(gate x) * up x)"""
+
+    def __init__(self, tensors: Tensors, prefix: str) -> None:
+        gate, up = tensors[f"{prefix}.gate_proj.weight"], tensors[f"{prefix}.up_proj.weight"]
+        self.gate_up = torch.cat((gate, up))
+        self.down = tensors[f"{prefix}.down_proj.weight"]
+
+    def __call__(self, x_Td: torch.Tensor) -> torch.Tensor:
+        return _swiglu(x_Td, self.gate_up, self.down)
+
+
+class Router:
+    """Sigmoid scores, a bias that only chooses, groups (DeepSeek-V3, section 2.1.2)."""
+
+    def __init__(self, config: DsaConfig, tensors: Tensors) -> None:
+        self.config = config
+        self.weight = tensors["mlp.gate.weight"]
+        self.bias = tensors["mlp.gate.e_score_correction_bias"]
+
+    def __call__(self, x_Td: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Experts [T, chosen] and their float32 weights [T, chosen]."""
+        c = self.config
+        scores_TE = F.linear(x_Td.float(), self.weight).sigmoid()
+        choice_TE = self._within_best_groups(scores_TE + self.bias)
+        experts = choice_TE.topk(c.num_experts_per_tok, dim=-1, sorted=False).indices
+        weights = scores_TE.gather(1, experts)
+        if c.norm_topk_prob:
+            weights = weights / (weights.sum(-1, keepdim=True) + 1e-20)
+        return experts, weights * c.routed_scaling_factor
+
+    def _within_best_groups(self, choice_TE: torch.Tensor) -> torch.Tensor:
+        c = self.config
+        if c.n_group == 1:
+            return choice_TE
+        grouped_TGE = choice_TE.view(len(choice_TE), c.n_group, -1)
+        value_TG = grouped_TGE.topk(2, dim=-1).values.sum(-1)
+        best = value_TG.topk(c.topk_group, dim=-1).indices
+        keep_TG = torch.zeros_like(value_TG, dtype=torch.bool).scatter_(1, best, True)
+        return grouped_TGE.masked_fill(~keep_TG[..., None], float("-inf")).flatten(1)
+
+
+class Moe:
+    """Routed experts, and the shared ones that every token passes."""
+
+    def __init__(self, config: DsaConfig, tensors: Tensors) -> None:
+        self.router = Router(config, tensors)
+        self.shared = Mlp(tensors, "mlp.shared_experts")
+        names = [f"mlp.experts.{e}" for e in range(config.n_routed_experts)]
+        self.gate_up_EId = torch.stack(
+            [
+                torch.cat((tensors[f"{n}.gate_proj.weight"], tensors[f"{n}.up_proj.weight"]))
+                for n in names
+            ]
+        )
+        self.down_EdI = torch.stack([tensors[f"{n}.down_proj.weight"] for n in names])
+
+    def __call__(self, x_Td: torch.Tensor) -> torch.Tensor:
+        experts, weights = self.router(x_Td)
+        out = self.shared(x_Td)
+        for expert in experts.unique().tolist():
+            rows, place = (experts == expert).nonzero(as_tuple=True)
+            y = _swiglu(x_Td[rows], self.gate_up_EId[expert], self.down_EdI[expert])
+            out.index_add_(0, rows, (y * weights[rows, place, None]).to(out.dtype))
+        return out
+
+
+def _swiglu(x: torch.Tensor, gate_up: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
+    gate, up = F.linear(x, gate_up).chunk(2, -1)
+    return F.linear(F.silu(gate) * up, down)

@@ -1,0 +1,142 @@
+"""Which tensors a model has, under which names and in which shapes; loading them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+
+from ixsearch.runtime.checkpoint import Checkpoint, CheckpointError
+from ixsearch.runtime.config import DsaConfig
+
+Shapes = dict[str, tuple[int, ...]]
+Tensors = dict[str, torch.Tensor]
+
+_FLOAT32 = ("mlp.gate.weight", "mlp.gate.e_score_correction_bias")
+
+
+def top_shapes(config: DsaConfig) -> Shapes:
+    """The tensors outside of the layers."""
+    table = (config.vocab_size, config.hidden_size)
+    shapes = {"model.embed_tokens.weight": table, "model.norm.weight": (config.hidden_size,)}
+    return shapes if config.tie_word_embeddings else shapes | {"lm_head.weight": table}
+
+
+def indexer_shapes(config: DsaConfig) -> Shapes:
+    """The indexer's tensors of one layer, by their names below `self_attn.indexer.`."""
+    c = config
+    return {
+        "wq_b.weight": (c.index_n_heads * c.index_head_dim, c.q_lora_rank),
+        "wk.weight": (c.index_head_dim, c.hidden_size),
+        "k_norm.weight": (c.index_head_dim,),
+        "k_norm.bias": (c.index_head_dim,),
+        "weights_proj.weight": (c.index_n_heads, c.hidden_size),
+    }
+
+
+def layer_shapes(config: DsaConfig, layer: int, with_indexer: bool) -> Shapes:
+    """The tensors of one layer, by their names below `model.layers.N.`."""
+    c = config
+    query = c.qk_nope_head_dim + c.qk_rope_head_dim
+    shapes = {
+        "input_layernorm.weight": (c.hidden_size,),
+        "post_attention_layernorm.weight": (c.hidden_size,),
+        "self_attn.q_a_proj.weight": (c.q_lora_rank, c.hidden_size),
+        "self_attn.q_a_layernorm.weight": (c.q_lora_rank,),
+        "self_attn.q_b_proj.weight": (c.num_attention_heads * query, c.q_lora_rank),
+        "self_attn.kv_a_proj_with_mqa.weight": (c.latent_width, c.hidden_size),
+        "self_attn.kv_a_layernorm.weight": (c.kv_lora_rank,),
+        "self_attn.kv_b_proj.weight": (
+            c.num_attention_heads * (c.qk_nope_head_dim + c.v_head_dim),
+            c.kv_lora_rank,
+        ),
+        "self_attn.o_proj.weight": (c.hidden_size, c.num_attention_heads * c.v_head_dim),
+    }
+    if with_indexer:
+        shapes |= {f"self_attn.indexer.{k}": v for k, v in indexer_shapes(c).items()}
+    if layer not in c.moe_layers:
+        return shapes | _mlp_shapes(c, "mlp", c.intermediate_size)
+    shapes["mlp.gate.weight"] = (c.n_routed_experts, c.hidden_size)
+    shapes["mlp.gate.e_score_correction_bias"] = (c.n_routed_experts,)
+    shapes |= _mlp_shapes(c, "mlp.shared_experts", c.moe_intermediate_size * c.n_shared_experts)
+    for expert in range(c.n_routed_experts):
+        shapes |= _mlp_shapes(c, f"mlp.experts.{expert}", c.moe_intermediate_size)
+    return shapes
+
+
+def _mlp_shapes(config: DsaConfig, prefix: str, width: int) -> Shapes:
+    return {
+        f"{prefix}.gate_proj.weight": (width, config.hidden_size),
+        f"{prefix}.up_proj.weight": (width, config.hidden_size),
+        f"{prefix}.down_proj.weight": (config.hidden_size, width),
+    }
+
+
+@dataclass(frozen=True)
+class WeightPlan:
+    """What to load of a checkpoint: checked against the configuration before anything is read."""
+
+    top: Shapes
+    layers: tuple[Shapes, ...]
+    indexer_layers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, config: DsaConfig, checkpoint: Checkpoint) -> WeightPlan:
+        """Find the layers that have an indexer and check every tensor's presence and shape.
+
+        Raises:
+            CheckpointError: naming all tensors that are missing or misshapen.
+        """
+        has = tuple(
+            layer
+            for layer in range(config.num_hidden_layers)
+            if any(f"{_indexer(layer)}{name}" in checkpoint for name in indexer_shapes(config))
+        )
+        layers = tuple(
+            {f"model.layers.{i}.{k}": v for k, v in layer_shapes(config, i, i in has).items()}
+            for i in range(config.num_hidden_layers)
+        )
+        plan = cls(top_shapes(config), layers, has)
+        _check(checkpoint, [plan.top, *plan.layers])
+        if 0 not in has:
+            raise CheckpointError(
+                f"{checkpoint.folder}: layer 0 has no indexer weights, so no layer could find its"
+                " top-k tokens: is this a DSA checkpoint?"
+            )
+        return plan
+
+    def load_top(self, checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device) -> Tensors:
+        return {name: checkpoint.tensor(name, dtype, device) for name in self.top}
+
+    def load_layer(
+        self, checkpoint: Checkpoint, layer: int, dtype: torch.dtype, device: torch.device
+    ) -> Tensors:
+        """One layer's tensors, by their names below `model.layers.N.`."""
+        prefix = f"model.layers.{layer}."
+        return {
+            (short := name.removeprefix(prefix)): checkpoint.tensor(
+                name, torch.float32 if short in _FLOAT32 else dtype, device
+            )
+            for name in self.layers[layer]
+        }
+
+
+def _indexer(layer: int) -> str:
+    return f"model.layers.{layer}.self_attn.indexer."
+
+
+def _check(checkpoint: Checkpoint, groups: Iterable[Shapes]) -> None:
+    wrong = []
+    for shapes in groups:
+        for name, shape in shapes.items():
+            if name not in checkpoint:
+                wrong.append(f"{name} is missing")
+            elif (found := checkpoint.shape(name)) != shape:
+                wrong.append(f"{name} is {list(found)}, the configuration says {list(shape)}")
+    if wrong:
+        shown = "\n  ".join(wrong[:20])
+        more = f"\n  and {len(wrong) - 20} more" if len(wrong) > 20 else ""
+        raise CheckpointError(
+            f"{checkpoint.folder}: {len(wrong)} tensors do not fit config.json:\n  {shown}{more}"
+        )

@@ -1,0 +1,46 @@
+"""topk_indices against brute force under the tie rule."""
+
+import pytest
+import torch
+
+from ixsearch.kernels import topk_indices
+
+
+def brute_force(scores, lengths, k):
+    rows = []
+    for row, length in zip(scores.tolist(), lengths.tolist(), strict=True):
+        best = sorted(range(length), key=lambda c: (row[c] + 0.0, c), reverse=True)[:k]
+        rows.append(sorted(best) + [-1] * (k - len(best)))
+    return rows
+
+
+@pytest.mark.parametrize("k", [1, 3, 12, 70])
+@pytest.mark.parametrize("kind", ["normal", "ties", "constant", "zeros of both signs", "wide"])
+def test_matches_brute_force(k, kind):
+    generator = torch.Generator().manual_seed(k)
+    scores = torch.randn(63, 61, generator=generator)
+    if kind == "ties":
+        scores = (scores * 2).round()
+    elif kind == "constant":
+        scores = torch.full_like(scores, -3.5)
+    elif kind == "zeros of both signs":
+        scores = torch.where(scores > 0.5, scores, scores.sign() * 0.0)
+    elif kind == "wide":
+        scores = scores * 1e30
+    lengths = torch.randint(1, 62, (63,), generator=generator)
+    lengths[:2] = torch.tensor([1, 61])
+    got = topk_indices(scores, lengths, k)
+    assert got.dtype == torch.int32
+    assert got.tolist() == brute_force(scores, lengths, k)
+
+
+def test_columns_past_the_length_never_count():
+    scores = torch.zeros(2, 6)
+    scores[:, 3:] = float("nan")
+    got = topk_indices(scores, torch.tensor([3, 2]), 4)
+    assert got.tolist() == [[0, 1, 2, -1], [0, 1, -1, -1]]
+
+
+def test_rows_with_minus_infinity_scores_are_still_filled():
+    scores = torch.tensor([[float("-inf"), 1.0, float("-inf"), float("-inf")]])
+    assert topk_indices(scores, torch.tensor([3]), 2).tolist() == [[1, 2]]

@@ -1,0 +1,24 @@
+"""Small random checkpoints of both families, made once a session."""
+
+import pytest
+
+from ixsearch.runtime import NativeEngine
+
+from .oracle import make_model, save
+
+
+@pytest.fixture(scope="session", params=["deepseek_v32", "glm_moe_dsa"])
+def saved(request, tmp_path_factory):
+    """(transformers model, folder) of one family."""
+    model = make_model(request.param, seed=1)
+    return model, save(model, tmp_path_factory.mktemp(request.param))
+
+
+@pytest.fixture(scope="session")
+def deepseek_folder(tmp_path_factory):
+    return save(make_model("deepseek_v32", seed=1), tmp_path_factory.mktemp("deepseek"))
+
+
+@pytest.fixture(scope="session")
+def deepseek(deepseek_folder):
+    return NativeEngine.load(deepseek_folder, device="cpu")

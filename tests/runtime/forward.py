@@ -1,0 +1,39 @@
+"""Plain forwards over a model, for tests."""
+
+import torch
+
+from ixsearch.runtime.cache import PagedCache, blocks_for
+from ixsearch.runtime.step import Step
+
+
+def poisoned_cache(model, pattern, length):
+    """A cache full of NaN: whatever reads what was not written shows."""
+    cache = PagedCache(model.config, pattern, blocks_for(length) + 1, model.dtype, model.device)
+    for layer in cache.layers:
+        layer.latent.fill_(float("nan"))
+        if layer.indexer_keys is not None:
+            layer.indexer_keys.fill_(float("nan"))
+    table = []
+    cache.extend(table, length)
+    return cache, table
+
+
+@torch.inference_mode()
+def full_forward(model, pattern, tokens, chunk=None):
+    """Logits [T, vocabulary] and the top-k of each layer, by prefill in chunks."""
+    cache, table = poisoned_cache(model, pattern, len(tokens))
+    chunk = chunk or len(tokens)
+    logits, carried_by_layer = [], []
+    for start in range(0, len(tokens), chunk):
+        part = torch.tensor(tokens[start : start + chunk], device=model.device)
+        step = Step.prefill(table[: blocks_for(start + len(part))], start, len(part), model.device)
+        x, carried = model.embed(part), None
+        seen = []
+        for layer, layer_cache in enumerate(cache.layers):
+            x, carried = model.run_layer(
+                layer, x, pattern.is_full(layer), carried, layer_cache, step
+            )
+            seen.append(carried)
+        logits.append(model.logits(model.final_norm(x)))
+        carried_by_layer.append(seen)
+    return torch.cat(logits), carried_by_layer
