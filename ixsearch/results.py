@@ -1,4 +1,4 @@
-"""What the main job finds out about patterns, as plain values. Search fills them, output prints them."""
+"""What the main job finds out about patterns. Search fills these values, output prints them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,11 @@ class TaskScore:
     """exact_match, flexible-extract filter, 0 to 1."""
     flexible_stderr: float
     share_past_topk: float
-    """Share of generated positions that lie past `index_topk`: 0 means the task cannot see a pattern."""
+    """Share of generated positions past `index_topk`: at 0 the task cannot see a pattern."""
+    correct: tuple[bool, ...] = ()
+    """Strict match, question by question, in one order for every pattern, so that they pair."""
+    digest: str = ""
+    """Hash of the prompts and targets, hex: two scores can be paired when it is the same."""
 
 
 @dataclass(frozen=True)

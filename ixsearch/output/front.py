@@ -1,0 +1,29 @@
+"""The front: the patterns that no other pattern beats in both divergence and number of F layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf, isnan
+
+from ixsearch.patterns import Pattern
+from ixsearch.results import TrialRow
+
+
+def front(trials: Iterable[TrialRow]) -> tuple[TrialRow, ...]:
+    """The first trial of each pattern on the front, fewest F layers first.
+
+    Beaten is a trial where another is as good in both and better in one. Two patterns that are
+    equal in both stay; a divergence that is not a number never does.
+    """
+    first: dict[Pattern, TrialRow] = {}
+    for trial in trials:
+        if not isnan(trial.divergence):
+            first.setdefault(trial.pattern, trial)
+    kept: list[TrialRow] = []
+    best, size = inf, 0
+    for trial in sorted(first.values(), key=lambda t: (t.pattern.num_full, t.divergence, t.number)):
+        tied = trial.divergence == best and trial.pattern.num_full == size
+        if trial.divergence < best or tied:
+            kept.append(trial)
+            best, size = trial.divergence, trial.pattern.num_full
+    return tuple(kept)

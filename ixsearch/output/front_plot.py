@@ -1,0 +1,125 @@
+"""The front as a picture: optuna's own plot, with a log scale and our marks on it."""
+
+from __future__ import annotations
+
+import warnings
+from math import floor, inf, log10
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ixsearch.output.front import front
+from ixsearch.output.outcome import Outcome
+from ixsearch.results import Finalist
+
+if TYPE_CHECKING:
+    from optuna import Study
+
+NO_PLOT = "No picture: matplotlib is not installed; `pip install 'ixsearch[plot]'` brings it."
+
+GREY, BLUE, ORANGE, RED = "#aab4c0", "#2c5f9e", "#d9790b", "#c0281f"
+
+
+def draw_front(path: Path, outcome: Outcome, study: Study) -> Path | None:
+    """Draw the study's trials as a PNG. None where matplotlib is missing (see `NO_PLOT`).
+
+    `study` has two objectives: divergence and number of F layers, in this order.
+    """
+    try:
+        import matplotlib
+    except ImportError:
+        return None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    with pyplot.style.context("default"):  # optuna switches to a style of its own
+        axes = _optuna_axes(study, _zero(outcome))
+        _dress(axes, outcome)
+        _mark(axes, outcome)
+        axes.legend(loc="upper right", fontsize=9, facecolor="white", framealpha=0.95)
+        axes.figure.savefig(path, dpi=150, bbox_inches="tight", facecolor="white")
+        pyplot.close(axes.figure)
+    return path
+
+
+def _optuna_axes(study: Study, zero: float) -> Any:
+    from optuna.exceptions import ExperimentalWarning
+    from optuna.visualization.matplotlib import plot_pareto_front
+
+    def place(trial: Any) -> tuple[float, float]:
+        divergence, num_full = trial.values
+        return num_full, max(divergence, zero)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        axes = plot_pareto_front(study, targets=place, target_names=["num_full", "divergence"])
+    looks = {"Trial": ("every trial", GREY, 22), "Best Trial": ("the front", BLUE, 44)}
+    for points in axes.collections:
+        label, colour, size = looks[points.get_label()]
+        points.set(label=label, color=colour, sizes=[size], edgecolor="white", linewidth=0.6)
+    return axes
+
+
+def _dress(axes: Any, outcome: Outcome) -> None:
+    """Scales, labels and a plain white ground."""
+    from matplotlib.ticker import MaxNLocator
+
+    layers, zero = outcome.model.num_layers, _zero(outcome)
+    axes.figure.set_size_inches(7.5, 4.8)
+    axes.set_facecolor("white")
+    axes.set_axisbelow(True)
+    axes.grid(True, which="major", color="#e3e7ec", linewidth=0.8)
+    for spine in axes.spines.values():
+        spine.set(visible=True, color="#8a94a0")
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=zero / 1.4)
+    axes.set_xlim(right=layers + 0.6)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.tick_params(colors="#333333", labelsize=9)
+    axes.set_title(f"{outcome.model.name}: what sharing indices costs", fontsize=11)
+    axes.set_xlabel(f"F layers (of {layers})", color="#333333", fontsize=10)
+    axes.set_ylabel("divergence from all-F, nats a token", color="#333333", fontsize=10)
+    if any(trial.divergence <= 0 for trial in outcome.trials):
+        axes.axhline(zero, color="#8a94a0", linewidth=0.8, linestyle=":")
+        axes.text(0.01, zero * 1.08, "0", transform=axes.get_yaxis_transform(), fontsize=9)
+
+
+def _mark(axes: Any, outcome: Outcome) -> None:
+    zero = _zero(outcome)
+    best = [(t.pattern.num_full, max(t.divergence, zero)) for t in front(outcome.trials)]
+    if best:
+        axes.step(*zip(*best, strict=True), where="post", color=BLUE, linewidth=1.2, zorder=1)
+    uniform = [_point(f, zero) for f in outcome.finalists if f.origin == "uniform"]
+    if uniform:
+        axes.scatter(
+            *zip(*uniform, strict=True),
+            marker="D",
+            s=42,
+            facecolor="white",
+            edgecolor=ORANGE,
+            linewidth=1.6,
+            label="uniform",
+            zorder=3,
+        )
+    served = outcome.served
+    label = f"recommended: {served.pattern.num_full} F"
+    place = [[value] for value in _point(served, zero)]
+    axes.scatter(
+        *place,
+        marker="*",
+        s=260,
+        color=RED,
+        edgecolor="white",
+        label=label,
+        zorder=4,
+        clip_on=False,
+    )
+
+
+def _point(finalist: Finalist, zero: float) -> tuple[int, float]:
+    return finalist.pattern.num_full, max(finalist.calibration.divergence, zero)
+
+
+def _zero(outcome: Outcome) -> float:
+    """Where a divergence of 0 is drawn, below all others: a log scale has no 0."""
+    least = min((t.divergence for t in outcome.trials if t.divergence > 0), default=inf)
+    return 10 ** floor(log10(least)) / 2 if least < inf else 1e-6

@@ -1,0 +1,77 @@
+"""All that a run found out: the one value that the report, the tables and the JSON are made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ixsearch.patterns import Pattern
+from ixsearch.recommendation import Recommendation
+from ixsearch.results import DocumentSet, Finalist, TrialRow
+from ixsearch.runtime.interface import ModelInfo, Workload
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What the search cost."""
+
+    evaluations: int
+    forward_equivalents: float
+    """Layer-tokens computed / (layers x tokens of one document set)."""
+    seconds: Mapping[str, float]
+    """By phase, in the order they ran."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One finished run of the main job."""
+
+    model: ModelInfo
+    tool_version: str
+    date: str
+    """ISO date and time."""
+    seed: int
+    study_name: str
+    storage: str
+    document_sets: tuple[DocumentSet, ...]
+    trials: tuple[TrialRow, ...]
+    finalists: tuple[Finalist, ...]
+    """The baseline first."""
+    recommendation: Recommendation
+    totals: Totals
+    workload: Workload | None
+    """What was timed; None: no speed was measured."""
+    tolerance: float
+    warnings: tuple[str, ...]
+    command: str
+
+    @property
+    def baseline(self) -> Finalist:
+        return self.finalists[0]
+
+    @property
+    def served(self) -> Finalist:
+        """The recommended finalist; all-F where none is recommended."""
+        wanted = self.recommendation.pattern
+        known = (f for f in self.finalists if f.pattern == wanted and f.origin != "uniform")
+        return next(known, self.baseline)
+
+    @property
+    def pattern(self) -> Pattern:
+        """The pattern that the files hold."""
+        return self.served.pattern
+
+    @property
+    def storage_shown(self) -> str:
+        return without_password(self.storage)
+
+    @property
+    def command_shown(self) -> str:
+        return without_password(self.command)
+
+
+def without_password(text: str) -> str:
+    """The text with the passwords of its database URLs hidden."""
+    text = re.sub(r"(\w://[^\s:/@]*):[^\s/]*@", r"\1:***@", text)
+    return re.sub(r"([?&](?:password|passwd|pwd)=)[^&\s]*", r"\1***", text)

@@ -1,0 +1,81 @@
+"""The report's sections on where its figures come from, and what lies beside it."""
+
+from __future__ import annotations
+
+import shlex
+
+from ixsearch.output import figures as fig
+from ixsearch.output.markdown import line, table
+from ixsearch.output.outcome import Outcome
+from ixsearch.patterns.export import Export
+
+
+def measured_on(outcome: Outcome) -> list[str]:
+    """Model, machine, versions, seed and documents: without them no figure means anything."""
+    model = outcome.model
+    versions = ", ".join(f"{name} {v}" for name, v in model.versions.items())
+    facts = table(
+        "what | value",
+        (
+            ("model", f"{model.name} ({model.architecture})"),
+            ("layers", f"{model.num_layers}, {len(model.indexer_layers)} with an indexer"),
+            ("index_topk", model.index_topk),
+            ("config, weights", f"{model.config_hash}, {model.weights_hash}"),
+            ("device, type", f"{model.device}, {model.dtype}"),
+            ("versions", versions),
+            ("ixsearch", f"{outcome.tool_version}, {outcome.date}, seed {outcome.seed}"),
+            ("command", f"`{outcome.command_shown}`"),
+        ),
+    )
+    documents = table(
+        "documents | source | count | tokens | scored | past index_topk % | digest",
+        (
+            (
+                s.role,
+                s.source,
+                s.documents,
+                s.tokens,
+                s.scored_tokens,
+                fig.percent(s.share_past_topk),
+                s.digest,
+            )
+            for s in outcome.document_sets
+        ),
+    )
+    return ["## What it was measured on", "", *facts, "", *documents]
+
+
+def search(outcome: Outcome) -> list[str]:
+    """What the search cost, and how to look at its study."""
+    totals = outcome.totals
+    phases = ", ".join(f"{name} {fig.seconds(s)}" for name, s in totals.seconds.items())
+    return [
+        "## The search",
+        "",
+        f"{len(outcome.trials)} trials; {totals.evaluations} evaluations,"
+        f" {totals.forward_equivalents:.2f} forward-equivalents; {phases}.",
+        "",
+        f"Every proposal is a trial of the Optuna study `{line(outcome.study_name)}`:",
+        "",
+        "```",
+        "pip install optuna-dashboard",
+        f"optuna-dashboard {shlex.quote(outcome.storage_shown)}",
+        "```",
+    ]
+
+
+def files(outcome: Outcome) -> list[str]:
+    """What lies beside the report, and the commands that serve it."""
+    export = Export(outcome.pattern, outcome.model.architecture, model=outcome.model.name)
+    return [
+        "## Files, and how to serve",
+        "",
+        "- `pattern.yaml`: the pattern, its model and where it comes from",
+        "- `overrides/`: the settings that switch it on; `hf_overrides.json` for other engines",
+        "- `trials.csv`: every finished trial",
+        "",
+        "```",
+        export.vllm_command("overrides/vllm.yaml"),
+        export.sglang_command("overrides/sglang.yaml"),
+        "```",
+    ]

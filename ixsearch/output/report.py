@@ -1,0 +1,135 @@
+"""report.md: what was found, and on what it was measured."""
+
+from __future__ import annotations
+
+from ixsearch.output import figures as fig
+from ixsearch.output.front import front
+from ixsearch.output.markdown import cell, line, table
+from ixsearch.output.outcome import Outcome
+from ixsearch.output.provenance import files, measured_on, search
+from ixsearch.results import Finalist
+
+
+def report(outcome: Outcome, picture: str | None, note: str = "") -> str:
+    """The report as Markdown.
+
+    `picture` is the file name of the drawn front; where it is None, `note` says why.
+    """
+    sections = [
+        [f"# IndexCache pattern for {cell(outcome.model.name)}"],
+        _warnings(outcome),
+        _recommendation(outcome),
+        _finalists(outcome),
+        _speed(outcome),
+        _front(outcome, picture, note),
+        measured_on(outcome),
+        search(outcome),
+        files(outcome),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def _warnings(outcome: Outcome) -> list[str]:
+    return "\n>\n".join(f"> **WARNING: {line(text)}**" for text in outcome.warnings).splitlines()
+
+
+def _recommendation(outcome: Outcome) -> list[str]:
+    found = outcome.recommendation
+    return ["## Recommendation", "", f"**{found.headline}**", "", found.reason]
+
+
+def _finalists(outcome: Outcome) -> list[str]:
+    rows = table(
+        "pattern | F | divergence | loss | answers right % | decoded strict % | flexible %",
+        (
+            (
+                _name(f, outcome),
+                f.pattern.num_full,
+                fig.nats(f.held_out.divergence, f.held_out.divergence_stderr),
+                fig.nats(f.held_out.loss),
+                fig.match(f.held_out),
+                fig.strict(f.task),
+                fig.flexible(f.task),
+            )
+            for f in outcome.finalists
+        ),
+    )
+    letters = table(
+        "pattern | F | letters | divergence in the search",
+        (
+            (
+                _name(f, outcome),
+                f.pattern.num_full,
+                f"`{f.pattern}`",
+                fig.nats(f.calibration.divergence, f.calibration.divergence_stderr),
+            )
+            for f in outcome.finalists
+        ),
+    )
+    return ["## Finalists, on held-out documents", "", *rows, "", *_legend(outcome), "", *letters]
+
+
+def _legend(outcome: Outcome) -> list[str]:
+    held_out = outcome.baseline.held_out
+    lines = [
+        "± is one standard error. Divergence: KL(all-F ‖ pattern); loss: nats; both a token,"
+        f" over {held_out.tokens} tokens past index_topk of {held_out.documents} documents."
+        f" Answers right: every token of an answer the argmax, of {held_out.answers} answers."
+    ]
+    tasks = {f.task.task: f.task for f in outcome.finalists if f.task}
+    lines += [
+        f"Decoded: greedy text for {t.questions} problems of {line(t.task)}, exact match;"
+        f" {fig.percent(t.share_past_topk)} % of the generated positions lie past index_topk."
+        for t in tasks.values()
+    ]
+    return lines
+
+
+def _speed(outcome: Outcome) -> list[str]:
+    measured = [f for f in outcome.finalists if f.speed]
+    if not measured or not outcome.workload:
+        return []
+    load = outcome.workload
+    rows = table(
+        "pattern | F | prefill tokens/s | prefill ratio | ms an output token | decode ratio",
+        (
+            (
+                _name(f, outcome),
+                f.pattern.num_full,
+                f"{f.speed.prefill_tokens_per_s:.0f}",
+                f"{fig.times(f.speed.prefill_ratio)} ({fig.quartiles(f.speed.prefill_ratio)})",
+                f"{f.speed.time_per_output_token_ms:.3f}",
+                f"{fig.times(f.speed.decode_ratio)} ({fig.quartiles(f.speed.decode_ratio)})",
+            )
+            for f in measured
+        ),
+    )
+    text = (
+        f"{load.batch} requests of {load.context} tokens, then {load.new_tokens} decode steps"
+        f" (seed {load.seed}), on {line(outcome.model.device)}, {measured[0].speed.rounds} rounds"
+        " interleaved with all-F in one process. Ratio: all-F's time over the pattern's, of the"
+        " same round; median (quartiles); above 1 is faster. All-F against itself is the noise."
+    )
+    return ["## Speed", "", *rows, "", text]
+
+
+def _front(outcome: Outcome, picture: str | None, note: str) -> list[str]:
+    found = front(outcome.trials)
+    rows = table(
+        "F | divergence in the search | pattern",
+        (
+            (
+                t.pattern.num_full,
+                fig.nats(t.divergence, t.divergence_stderr),
+                f"`{t.pattern}`",
+            )
+            for t in found
+        ),
+    )
+    image = f"![Divergence against F layers]({picture})" if picture else note
+    return ["## The front", "", image, "", *rows]
+
+
+def _name(finalist: Finalist, outcome: Outcome) -> str:
+    name = "all-F" if finalist.origin == "baseline" else finalist.origin
+    return f"**{name}, recommended**" if finalist is outcome.served else name

@@ -1,0 +1,89 @@
+"""The outcome as plain data, for `--json`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from math import isfinite
+from numbers import Integral, Real
+from typing import Any
+
+from ixsearch.output.front import front
+from ixsearch.output.outcome import Outcome
+from ixsearch.patterns import Pattern
+from ixsearch.results import Finalist, Quality
+
+FORMAT = 1
+
+
+def summary(outcome: Outcome, folder: object = None) -> dict[str, Any]:
+    """What `json.dumps(..., allow_nan=False)` takes: figures that are not finite become None.
+
+    Patterns are strings of letters. `folder` is where the files were written.
+    """
+    recommendation = outcome.recommendation
+    served = outcome.pattern
+    return {
+        "format": FORMAT,
+        "ixsearch": outcome.tool_version,
+        "date": outcome.date,
+        "seed": outcome.seed,
+        "command": outcome.command_shown,
+        "folder": None if folder is None else str(folder),
+        "study": {"name": outcome.study_name, "storage": outcome.storage_shown},
+        "model": plain(outcome.model),
+        "documents": [
+            plain(s) | {"share_past_topk": plain(s.share_past_topk)} for s in outcome.document_sets
+        ],
+        "workload": plain(outcome.workload),
+        "tolerance": plain(outcome.tolerance),
+        "recommendation": plain(recommendation)
+        | {"served": served.letters, "num_full": served.num_full, "retention": served.retention},
+        "finalists": [_finalist(f) for f in outcome.finalists],
+        "front": [
+            {
+                "pattern": t.pattern.letters,
+                "num_full": t.pattern.num_full,
+                "divergence": plain(t.divergence),
+            }
+            for t in front(outcome.trials)
+        ],
+        "totals": plain(outcome.totals) | {"trials": len(outcome.trials)},
+        "warnings": list(outcome.warnings),
+    }
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses, mappings and sequences taken apart into what JSON knows."""
+    match value:
+        case None | bool() | str():
+            return value
+        case Pattern():
+            return value.letters
+        case Integral():
+            return int(value)
+        case Real():
+            return float(value) if isfinite(value) else None
+        case Mapping():
+            return {str(key): plain(item) for key, item in value.items()}
+        case Sequence() | set() | frozenset():
+            return [plain(item) for item in value]
+    if is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    return str(value)
+
+
+def _finalist(finalist: Finalist) -> dict[str, Any]:
+    return plain(finalist) | {
+        "num_full": finalist.pattern.num_full,
+        "retention": finalist.pattern.retention,
+        "calibration": _quality(finalist.calibration),
+        "held_out": _quality(finalist.held_out),
+    }
+
+
+def _quality(quality: Quality) -> dict[str, Any]:
+    return plain(quality) | {
+        "match_rate": plain(quality.match_rate),
+        "match_stderr": plain(quality.match_stderr),
+    }

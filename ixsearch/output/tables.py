@@ -1,0 +1,83 @@
+"""The outcome on the terminal, for 80 columns and more."""
+
+from __future__ import annotations
+
+import os
+
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from ixsearch.output import figures as fig
+from ixsearch.output.outcome import Outcome
+from ixsearch.results import Finalist, Ratio
+
+
+def print_outcome(console: Console, outcome: Outcome, folder: str | os.PathLike[str]) -> None:
+    """Warnings, the finalists, the recommendation, and where the files are."""
+    for text in outcome.warnings:
+        console.print(Panel(Text(text), title="warning", border_style="yellow", style="yellow"))
+    console.print(finalists_table(outcome))
+    console.print(_measured_on(outcome))
+    console.print(recommendation_panel(outcome))
+    console.print(Text(f"Written to {os.fspath(folder)}: report.md says more."), soft_wrap=True)
+
+
+def finalists_table(outcome: Outcome) -> Table:
+    """A row a finalist: held-out quality, decoding and speed. A speed's second line: quartiles."""
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column("pattern")
+    for title in ("F", "divergence", "loss", "right %", "decoded %", "prefill", "decode"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for finalist in outcome.finalists:
+        served = finalist is outcome.served
+        table.add_row(*_row(finalist, served), style="bold green" if served else None)
+    return table
+
+
+def recommendation_panel(outcome: Outcome) -> Panel:
+    """The recommendation in words."""
+    found = outcome.recommendation
+    words = Text.assemble((found.headline, "bold"), "\n", found.reason)
+    colour = "green" if found.pattern else "yellow"
+    return Panel(words, title="recommendation", border_style=colour)
+
+
+def _row(finalist: Finalist, served: bool) -> list[str]:
+    name = "all-F" if finalist.origin == "baseline" else finalist.origin
+    held_out, speed = finalist.held_out, finalist.speed
+    return [
+        f"{'>' if served else ' '} {name}",
+        str(finalist.pattern.num_full),
+        fig.nats(held_out.divergence, held_out.divergence_stderr),
+        fig.nats(held_out.loss),
+        fig.match(held_out),
+        fig.strict(finalist.task),
+        _speed(speed.prefill_ratio) if speed else fig.DASH,
+        _speed(speed.decode_ratio) if speed else fig.DASH,
+    ]
+
+
+def _speed(ratio: Ratio) -> str:
+    return f"{fig.times(ratio)}\n{fig.quartiles(ratio)}"
+
+
+def _measured_on(outcome: Outcome) -> Text:
+    """The table's caption: no figure without what it was measured on."""
+    model, held_out = outcome.model, outcome.baseline.held_out
+    shares = ", ".join(
+        f"{fig.percent(s.share_past_topk)} % ({s.role})" for s in outcome.document_sets
+    )
+    words = (
+        f"{model.name} on {model.device} ({model.dtype}); {held_out.documents} held-out documents,"
+        f" {held_out.tokens} tokens and {held_out.answers} answers; past index_topk"
+        f" {model.index_topk}: {shares} of the tokens to score; seed {outcome.seed};"
+        " ± is one standard error"
+    )
+    if load := outcome.workload:
+        words += (
+            f"; speed over all-F (quartiles below): {load.batch} x {load.context} tokens,"
+            f" {load.new_tokens} steps"
+        )
+    return Text(words + ".", style="dim")

@@ -1,0 +1,52 @@
+"""trials.csv: every finished trial of the study."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from math import isfinite
+
+from ixsearch.output.front import front
+from ixsearch.results import TrialRow
+
+COLUMNS = (
+    "number",
+    "pattern",
+    "num_full",
+    "retention",
+    "proposer",
+    "divergence",
+    "divergence_stderr",
+    "loss",
+    "finished",
+    "on_front",
+)
+
+
+def trials_csv(trials: Sequence[TrialRow]) -> str:
+    """The table as text, by trial number. Floats are exact; what is not finite is empty."""
+    on_front = {trial.pattern for trial in front(trials)}
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for trial in sorted(trials, key=lambda t: t.number):
+        writer.writerow(
+            (
+                trial.number,
+                trial.pattern,
+                trial.pattern.num_full,
+                trial.pattern.retention,
+                trial.proposer,
+                _exact(trial.divergence),
+                _exact(trial.divergence_stderr),
+                _exact(trial.loss),
+                trial.finished,
+                "true" if trial.pattern in on_front else "false",
+            )
+        )
+    return text.getvalue()
+
+
+def _exact(value: float) -> str:
+    return repr(float(value)) if isfinite(value) else ""

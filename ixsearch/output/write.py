@@ -1,0 +1,88 @@
+"""The output folder: everything a run leaves behind."""
+
+from __future__ import annotations
+
+import os
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ixsearch.output.folder import output_folder
+from ixsearch.output.front_plot import NO_PLOT, draw_front
+from ixsearch.output.outcome import Outcome
+from ixsearch.output.report import report
+from ixsearch.output.trials_csv import trials_csv
+from ixsearch.patterns import IxsearchError
+from ixsearch.patterns.export import write_overrides
+from ixsearch.patterns.pattern_file import (
+    DocumentsUsed,
+    ModelIdentity,
+    PatternFile,
+    Provenance,
+    dump_pattern_file,
+    read_pattern_file,
+)
+
+if TYPE_CHECKING:
+    from optuna import Study
+
+
+def write_outcome(folder: str | os.PathLike[str], outcome: Outcome, study: Study) -> Path:
+    """Write `folder`, whole or not at all, and give its absolute path.
+
+    `study` is the Optuna study of the trials. Raises `IxsearchError`, also where the written
+    pattern does not read back as the recommended one.
+    """
+    place = Path(os.path.abspath(folder))
+    with output_folder(place) as new:
+        file = pattern_file(outcome)
+        _write(new / "pattern.yaml", dump_pattern_file(file))
+        write_overrides(new / "overrides", file, model=outcome.model.name)
+        _write(new / "trials.csv", trials_csv(outcome.trials))
+        picture = draw_front(new / "front.png", outcome, study)
+        _write(new / "report.md", report(outcome, picture.name if picture else None, NO_PLOT))
+        if read_pattern_file(new / "pattern.yaml").pattern != outcome.pattern:
+            raise IxsearchError(
+                f"pattern.yaml for {place} does not read back as {outcome.pattern}:"
+                " nothing was written. This is a bug in ixsearch, please report it"
+            )
+    return place
+
+
+def pattern_file(outcome: Outcome) -> PatternFile:
+    """The recommended pattern (all-F where none is) with its model and provenance."""
+    model, served = outcome.model, outcome.served
+    held_out, baseline = served.held_out, outcome.baseline.held_out
+    scores = {
+        "divergence_nats": held_out.divergence,
+        "divergence_stderr_nats": held_out.divergence_stderr,
+        "loss_nats": held_out.loss,
+        "loss_all_full_nats": baseline.loss,
+        "match_rate": held_out.match_rate,
+        "match_stderr": held_out.match_stderr,
+        "match_rate_all_full": baseline.match_rate,
+    }
+    return PatternFile(
+        pattern=served.pattern,
+        model=ModelIdentity(
+            architecture=model.architecture,
+            num_hidden_layers=model.num_layers,
+            model_type=model.model_type,
+            config_hash=model.config_hash,
+        ),
+        provenance=Provenance(
+            tool_version=outcome.tool_version,
+            date=outcome.date,
+            seed=outcome.seed,
+            study=outcome.study_name,
+            documents=tuple(
+                DocumentsUsed(s.role, s.source, s.documents, s.tokens, s.digest)
+                for s in outcome.document_sets
+            ),
+            scores={name: float(v) for name, v in scores.items() if isfinite(v)},
+        ),
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")

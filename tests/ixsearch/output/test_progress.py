@@ -1,0 +1,69 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from ixsearch.output.progress import RunProgress
+
+PHASES = {"search": 90.0, "speed": 30.0}
+
+
+def terminal() -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=80)
+
+
+def test_on_a_terminal_bars_show_phase_note_and_share():
+    console = terminal()
+    with RunProgress(PHASES, console=console) as progress:
+        report = progress.phase("search")
+        report(0.5, "31 patterns [red]")
+        (total, bar) = progress._bars.tasks
+        assert bar.completed == 0.5 and total.completed == 45 and total.total == 120
+        report(0.2)
+        assert bar.completed == 0.5, "never backwards"
+        progress._bars.refresh()
+        progress.phase("speed")
+        assert total.completed == 90, "a phase that ends is whole"
+    assert total.completed == 120
+    text = console.file.getvalue()
+    assert "31 patterns [red]" in text and "search" in text
+    assert text.rstrip("\n").endswith("\x1b[?25h"), "the cursor is back"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_an_interrupt_passes_through_and_gives_the_cursor_back(error):
+    console = terminal()
+    with pytest.raises(error), RunProgress(PHASES, console=console) as progress:
+        progress.phase("search")(0.3)
+        raise error
+    assert console.file.getvalue().rstrip("\n").endswith("\x1b[?25h")
+    assert progress._bars.tasks[1].completed == 0.3, "not shown as done"
+
+
+@pytest.mark.parametrize("console", [Console(file=io.StringIO()), terminal()])
+def test_elsewhere_one_line_a_phase(console):
+    with RunProgress(PHASES, bars=False, console=console) as progress:
+        progress.phase("search")(0.5, "note")
+        progress.phase("speed")
+        progress.phase("search")
+    lines = console.file.getvalue().splitlines()
+    assert [line.split(":")[0] for line in lines] == ["search", "speed", "search"]
+    assert "\x1b" not in console.file.getvalue()
+
+
+def test_an_interrupted_phase_says_so():
+    console = Console(file=io.StringIO())
+    with pytest.raises(KeyboardInterrupt), RunProgress(PHASES, console=console) as progress:
+        progress.phase("search")
+        raise KeyboardInterrupt
+    assert console.file.getvalue().rstrip().endswith("interrupted")
+
+
+def test_seconds_by_phase(monkeypatch):
+    clock = iter([0, 10, 10, 14, 14, 15])
+    monkeypatch.setattr("ixsearch.output.progress.time.monotonic", lambda: next(clock))
+    with RunProgress(PHASES, console=Console(file=io.StringIO())) as progress:
+        for name in ("search", "speed", "search"):
+            report = progress.phase(name)
+    assert progress.seconds == {"search": 11, "speed": 4}
+    report(0.5)  # late reports are ignored
