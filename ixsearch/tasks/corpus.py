@@ -1,0 +1,60 @@
+"""The bundled model's documents and questions, in splits that cannot overlap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count as count_up
+from random import Random
+
+from ixsearch.runtime.interface import Document
+from ixsearch.runtime.tokenizer import Tokenizer
+from ixsearch.tasks.segments import encode_segments
+from ixsearch.tasks.worlds import WordDocument, draw_document
+
+SPLITS = ("calibration", "held-out", "test")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A prompt that ends in `Show :`, and the solution that should follow."""
+
+    prompt: str
+    solution: str
+
+
+def draw_split_document(split: str, number: int, seed: int = 0) -> WordDocument:
+    """Document `number` of a split. The split is in the seed: no two splits share a document."""
+    if split not in SPLITS:
+        raise ValueError(f"split {split!r}: one of {', '.join(SPLITS)}")
+    return draw_document(Random(f"{split} {seed} {number}"))
+
+
+def bundled_documents(
+    split: str, count: int, tokenizer: Tokenizer, seed: int = 0
+) -> list[Document]:
+    """The first `count` documents of a split; the solutions are their answers."""
+    documents = [
+        encode_segments(
+            f"{split}-{seed}-{number:04d}",
+            draw_split_document(split, number, seed).segments(),
+            tokenizer,
+        )
+        for number in range(count)
+    ]
+    if len({document.digest for document in documents}) < count:
+        raise RuntimeError(f"two documents of {split!r}, seed {seed}, are the same")
+    return documents
+
+
+def bundled_questions(count: int, seed: int = 0) -> list[Question]:
+    """Questions from the documents of the test split, in order."""
+    questions: list[Question] = []
+    for number in count_up():
+        if len(questions) >= count:
+            break
+        document = draw_split_document("test", number, seed)
+        questions += [
+            Question(document.prompt(i), problem.solution)
+            for i, problem in enumerate(document.problems)
+        ]
+    return questions[:count]

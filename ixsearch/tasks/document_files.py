@@ -1,0 +1,89 @@
+"""A user's own documents, and a summary of any documents for the record."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ixsearch.patterns import IxsearchError
+from ixsearch.results import DocumentSet
+from ixsearch.runtime.interface import Document
+from ixsearch.runtime.tokenizer import Tokenizer, TokenizerError
+from ixsearch.tasks.jsonl import read_rows, text_value
+from ixsearch.tasks.segments import encode_segments
+
+
+def read_documents(
+    path: str | Path,
+    tokenizer: Tokenizer,
+    max_tokens: int | None = None,
+    vocab_size: int | None = None,
+) -> list[Document]:
+    """Read a file of one JSON object a line: `text`, or `prompt` and `completion`.
+
+    All tokens of a `text` count; of a pair those of the completion do. Nothing is cut: a document
+    longer than `max_tokens` (the model's positions) is an error, as is a token that the model
+    (`vocab_size`) does not have.
+
+    Raises:
+        IxsearchError: what is wrong, with file and line.
+    """
+    path = Path(path)
+    documents = []
+    for place, row in read_rows(path):
+        name = f"{path.name}:{place.rpartition(':')[2]}"
+        try:
+            document = encode_segments(name, _segments(row, place), tokenizer)
+        except TokenizerError as error:
+            raise IxsearchError(f"{place}: {error}") from error
+        _check(document, place, max_tokens, vocab_size)
+        documents.append(document)
+    return documents
+
+
+def _segments(row: dict[str, Any], place: str) -> list[tuple[str, bool]]:
+    pair = {"prompt", "completion"}
+    if "text" in row and not pair & row.keys():
+        return [(text_value(row, "text", place), False)]
+    if pair <= row.keys() and "text" not in row:
+        return [
+            (text_value(row, key, place), key == "completion") for key in ("prompt", "completion")
+        ]
+    found = ", ".join(repr(key) for key in row) or "none"
+    raise IxsearchError(
+        f"{place}: the keys are {found}: write either 'text' or both 'prompt' and 'completion'"
+    )
+
+
+def _check(document: Document, place: str, max_tokens: int | None, vocab_size: int | None) -> None:
+    length = len(document.tokens)
+    if length < 2:
+        raise IxsearchError(f"{place}: {length} tokens: at least 2 are needed to predict one")
+    if max_tokens is not None and length > max_tokens:
+        raise IxsearchError(
+            f"{place}: {length} tokens, and the model has {max_tokens} positions:"
+            " shorten the document"
+        )
+    if vocab_size is not None and max(document.tokens) >= vocab_size:
+        raise IxsearchError(
+            f"{place}: token {max(document.tokens)} is outside the model's vocabulary of"
+            f" {vocab_size}: the tokenizer is not this model's"
+        )
+
+
+def describe_documents(
+    role: str, source: str, documents: Sequence[Document], index_topk: int
+) -> DocumentSet:
+    """What the documents are, and how much of them can tell patterns apart."""
+    digests = "".join(document.digest for document in documents)
+    return DocumentSet(
+        role=role,
+        source=source,
+        documents=len(documents),
+        tokens=sum(len(document.tokens) for document in documents),
+        scored_tokens=sum(len(document.scored_targets(index_topk)) for document in documents),
+        candidate_tokens=sum(len(document.scored_targets(0)) for document in documents),
+        digest=hashlib.sha256(digests.encode()).hexdigest()[:16],
+    )

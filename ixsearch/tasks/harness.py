@@ -1,0 +1,160 @@
+"""Run lm-eval tasks on an engine, offline, with all files in a temporary folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+from ixsearch.patterns import Pattern
+from ixsearch.results import TaskScore, binomial_stderr
+from ixsearch.runtime.interface import Engine, Progress
+from ixsearch.runtime.tokenizer import Tokenizer
+from ixsearch.tasks.corpus import bundled_questions
+from ixsearch.tasks.jsonl import read_rows, text_value
+
+BUNDLED_TASK = Path(__file__).with_name("word_problems.yaml")
+FEWSHOT_SEED = 1234
+"""lm-eval's own default: every pattern gets the same examples, as does a run of `lm_eval`."""
+
+
+def run_bundled_task(
+    engine: Engine,
+    tokenizer: Tokenizer,
+    pattern: Pattern,
+    questions: int = 56,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> TaskScore:
+    """Word problems of the bundled model's test split, in the manner of gsm8k."""
+    with TemporaryDirectory(prefix="ixsearch-") as folder:
+        data = Path(folder) / "questions.jsonl"
+        rows = [json.dumps(asdict(question)) for question in bundled_questions(questions, seed)]
+        data.write_text("\n".join(rows) + "\n", encoding="utf-8")
+        return _run(
+            _make_lm(engine, tokenizer, pattern, progress),
+            Path(folder),
+            {"include": str(BUNDLED_TASK), "task": "ixsearch_word_problems"},
+            {"test": data},
+        )
+
+
+def run_gsm8k(
+    engine: Engine,
+    tokenizer: Tokenizer,
+    pattern: Pattern,
+    data_folder: str | Path,
+    limit: int | None = None,
+    num_fewshot: int = 5,
+    progress: Progress | None = None,
+) -> TaskScore:
+    """lm-eval's gsm8k on `test.jsonl`, its examples from `train.jsonl`, of a local folder.
+
+    Raises:
+        IxsearchError: a file is missing or has other rows, or a prompt is too long for the model.
+    """
+    files = {split: Path(data_folder) / f"{split}.jsonl" for split in ("train", "test")}
+    for file in files.values():
+        for place, row in read_rows(file):
+            text_value(row, "question", place)
+            text_value(row, "answer", place)
+    with TemporaryDirectory(prefix="ixsearch-") as folder:
+        lm = _make_lm(engine, tokenizer, pattern, progress)
+        task = {"include": str(_lm_eval_folder() / "tasks/gsm8k/gsm8k.yaml"), "task": "gsm8k"}
+        return _run(lm, Path(folder), task, files, limit, num_fewshot)
+
+
+def _make_lm(*args: Any) -> Any:
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
+    from ixsearch.tasks.lm import EngineLM
+
+    return EngineLM(*args)
+
+
+def _lm_eval_folder() -> Path:
+    import lm_eval
+
+    return Path(lm_eval.__file__).parent
+
+
+def _run(
+    lm: Any,
+    folder: Path,
+    task: dict[str, Any],
+    files: dict[str, Path],
+    limit: int | None = None,
+    num_fewshot: int = 0,
+) -> TaskScore:
+    """Evaluate one task; its description and the data's cache go into `folder`."""
+    import yaml
+    from lm_eval.evaluator import evaluate
+    from lm_eval.tasks import TaskManager
+
+    data_files = {split: str(file.resolve()) for split, file in files.items()}
+    description = {
+        **task,
+        "dataset_path": "json",
+        "dataset_name": None,
+        "dataset_kwargs": {"data_files": data_files, "cache_dir": str(folder / "cache")},
+    }
+    (folder / "task.yaml").write_text(yaml.safe_dump(description), encoding="utf-8")
+    with _quiet():
+        # What `simple_evaluate` does, without its survey of the machine, which takes seconds.
+        loaded = TaskManager(include_path=str(folder), include_defaults=False).load([task["task"]])
+        (loaded_task,) = loaded["tasks"].values()
+        loaded_task.set_config(key="num_fewshot", value=num_fewshot)
+        loaded_task.set_fewshot_seed(seed=FEWSHOT_SEED)
+        results = evaluate(lm=lm, task_dict=loaded, limit=limit, bootstrap_iters=0)
+    return _score(task["task"], results["samples"][task["task"]], lm.share_past_topk)
+
+
+def _score(task: str, samples: Sequence[dict[str, Any]], share_past_topk: float) -> TaskScore:
+    by_filter = {
+        name: sorted((s for s in samples if s["filter"] == name), key=lambda s: s["doc_id"])
+        for name in ("strict-match", "flexible-extract")
+    }
+    strict, flexible = (
+        tuple(bool(sample["exact_match"]) for sample in chosen) for chosen in by_filter.values()
+    )
+    asked = "".join(s["prompt_hash"] + s["target_hash"] for s in by_filter["strict-match"])
+    return TaskScore(
+        task=task,
+        questions=len(strict),
+        strict=sum(strict) / len(strict),
+        strict_stderr=binomial_stderr(sum(strict), len(strict)),
+        flexible=sum(flexible) / len(flexible),
+        flexible_stderr=binomial_stderr(sum(flexible), len(flexible)),
+        share_past_topk=share_past_topk,
+        correct=strict,
+        digest=hashlib.sha256(asked.encode()).hexdigest()[:16],
+    )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the libraries' notes and bars off the terminal, which belongs to the caller's."""
+    import datasets
+
+    loggers = [logging.getLogger(name) for name in ("lm_eval", "datasets")]
+    levels = [logger.level for logger in loggers]
+    bars = not datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with patch("lm_eval.api.task.tqdm", lambda rows, **_: rows):
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        if bars:
+            datasets.enable_progress_bars()

@@ -1,0 +1,51 @@
+"""Files of one JSON object a line, read with errors that name file and line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ixsearch.patterns import IxsearchError
+
+
+def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each object with its place, `file:line`. Blank lines are passed over.
+
+    Raises:
+        IxsearchError: no such file, no text in it, or a line that is not a JSON object.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or f"not UTF-8 text ({error})"
+        raise IxsearchError(f"{path}: {reason}") from error
+    if not any(line.strip() for line in lines):
+        raise IxsearchError(f"{path}: the file is empty: write one JSON object a line")
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield f"{path}:{number}", _parse(path, number, line)
+
+
+def text_value(row: dict[str, Any], key: str, place: str) -> str:
+    """The value of `key`, which must be a text with something in it."""
+    value = row.get(key)
+    if not isinstance(value, str):
+        raise IxsearchError(f"{place}: {key!r} is {value!r:.60}: a string is needed")
+    if not value.strip():
+        raise IxsearchError(f"{place}: {key!r} is empty")
+    return value
+
+
+def _parse(path: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        column = getattr(error, "colno", 1)
+        reason = getattr(error, "msg", error)
+        raise IxsearchError(f"{path}:{number}:{column}: not valid JSON: {reason}") from error
+    if not isinstance(row, dict):
+        kind = type(row).__name__
+        raise IxsearchError(f"{path}:{number}: a JSON object is needed, this is a {kind}")
+    return row
