@@ -1,0 +1,85 @@
+"""How many F layers to look for, as the user writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from math import floor
+
+from ixsearch.patterns import IxsearchError
+from ixsearch.search.space import SearchSpace
+
+DEFAULT_RETENTIONS = tuple(Fraction(n, 16) for n in (12, 10, 8, 5, 4))
+
+
+def parse_budgets(text: str, space: SearchSpace) -> tuple[int, ...]:
+    """Numbers of F layers, `8,5,4`, as distinct budgets from most to fewest."""
+    numbers = []
+    for word in _words(text, "--budget", "8,5,4"):
+        try:
+            numbers.append(int(word))
+        except ValueError:
+            raise IxsearchError(
+                f"--budget: {word!r} is not a whole number of F layers;"
+                " for shares of the layers use --retention"
+            ) from None
+    return _checked(numbers, space, "--budget")
+
+
+def parse_retentions(text: str, space: SearchSpace) -> tuple[int, ...]:
+    """Shares of the layers, `0.5,0.25` or `1/2,1/4`, as distinct budgets from most to fewest.
+
+    A share becomes the nearest number of F layers, halves up: 0.25 of 78 layers is 20.
+    """
+    shares = []
+    for word in _words(text, "--retention", "0.5,0.25"):
+        try:
+            share = Fraction(word)
+        except (ValueError, ZeroDivisionError):
+            raise IxsearchError(
+                f"--retention: {word!r} is not a share such as 0.5 or 1/2"
+            ) from None
+        if not 0 < share <= 1:
+            raise IxsearchError(
+                f"--retention: {word} is not above 0 and at most 1;"
+                " for numbers of F layers use --budget"
+            )
+        shares.append(share)
+    return _checked([_rounded(s, space) for s in shares], space, "--retention")
+
+
+def default_budgets(space: SearchSpace) -> tuple[int, ...]:
+    """3/4, 5/8, 1/2, 5/16 and 1/4 of the layers, kept within what the model allows."""
+    low, high = space.budgets[0], space.budgets[-1]
+    return _descending(min(max(_rounded(s, space), low), high) for s in DEFAULT_RETENTIONS)
+
+
+def _words(text: str, option: str, example: str) -> list[str]:
+    words = [word.strip() for word in text.split(",")]
+    if not all(words):
+        raise IxsearchError(f"{option}: {text!r} has an empty entry; write it like {example}")
+    return words
+
+
+def _rounded(share: Fraction, space: SearchSpace) -> int:
+    return floor(share * space.num_layers + Fraction(1, 2))
+
+
+def _checked(budgets: list[int], space: SearchSpace, option: str) -> tuple[int, ...]:
+    for budget in budgets:
+        if not 1 <= budget <= space.num_layers:
+            raise IxsearchError(
+                f"{option}: {budget} F layers of {space.num_layers};"
+                f" ask for 1 to {space.num_layers}"
+            )
+        if budget not in space.budgets:
+            raise IxsearchError(
+                f"{option}: {budget} F layers are impossible: {len(space.always_full)} must be F"
+                f" (layer 0 and pinned layers) and {space.baseline.num_full} have indexer weights;"
+                f" ask for {space.budgets[0]} to {space.budgets[-1]}"
+            )
+    return _descending(budgets)
+
+
+def _descending(budgets: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted(set(budgets), reverse=True))

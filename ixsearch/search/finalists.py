@@ -1,0 +1,42 @@
+"""Which patterns go on to held-out documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ixsearch.patterns import Pattern
+from ixsearch.results import Quality
+from ixsearch.search.runner import best_patterns
+from ixsearch.search.score import TrialScore
+from ixsearch.search.space import SearchSpace
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A pattern to be looked at closely, with its score on the calibration documents."""
+
+    pattern: Pattern
+    origin: str
+    """baseline, best or uniform."""
+    calibration: Quality
+
+
+def choose_finalists(
+    scores: Mapping[Pattern, TrialScore], space: SearchSpace, budgets: Sequence[int]
+) -> list[Chosen]:
+    """The baseline, then each budget's best and uniform pattern, most F first.
+
+    A pattern appears once, under the first origin it has; one that was never scored is left out.
+    """
+    best = best_patterns(scores, space, budgets)
+    wanted = [(space.baseline, "baseline")]
+    for budget in sorted(set(budgets), reverse=True):
+        if budget in best:
+            wanted.append((best[budget], "best"))
+        wanted.append((space.uniform(budget), "uniform"))
+    origins: dict[Pattern, str] = {}
+    for pattern, origin in wanted:
+        if pattern in scores:
+            origins.setdefault(pattern, origin)
+    return [Chosen(p, origin, scores[p].quality) for p, origin in origins.items()]

@@ -1,0 +1,25 @@
+"""Greedy removal, Algorithm 1 of the IndexCache paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ixsearch.patterns import Pattern
+from ixsearch.search.proposer import Problem
+
+
+class Greedy:
+    """From all-F, each round tries every F as S and keeps the pattern of least divergence.
+
+    Goes down to the smallest budget and so passes through all of them. Of equal patterns it keeps
+    the one that shares the later layer.
+    """
+
+    name = "greedy"
+
+    def batches(self, problem: Problem) -> Iterator[list[Pattern]]:
+        current = problem.space.baseline
+        while current.num_full > min(problem.budgets):
+            candidates = problem.space.removals(current)
+            yield candidates
+            current = min(candidates, key=lambda p: (problem.scores[p], p))

@@ -1,0 +1,52 @@
+"""What a study was made for, and the refusal to mix it with anything else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ixsearch.patterns import IxsearchError
+from ixsearch.runtime.interface import Document, ModelInfo
+
+Identity = Mapping[str, Any]
+"""All that decides a score. JSON values."""
+
+
+def identity_of(model: ModelInfo, documents_digest: str, seed: int, **settings: Any) -> Identity:
+    """What a study of this model on these documents is for; `settings` also change scores."""
+    return {
+        "architecture": model.architecture,
+        "num_layers": model.num_layers,
+        "index_topk": model.index_topk,
+        "config_hash": model.config_hash,
+        "weights_hash": model.weights_hash,
+        "dtype": model.dtype,
+        "documents": documents_digest,
+        "seed": seed,
+        **settings,
+    }
+
+
+def digest_of(documents: Sequence[Document]) -> str:
+    """One hash for a list of documents, in their order."""
+    return hashlib.sha256("".join(d.digest for d in documents).encode()).hexdigest()[:16]
+
+
+def check_identity(study: str, stored: Identity, wanted: Identity) -> None:
+    """Raises `IxsearchError` that lists what differs."""
+    wanted = json.loads(json.dumps(wanted))
+    keys = sorted(k for k in {*stored, *wanted} if stored.get(k) != wanted.get(k))
+    if not keys:
+        return
+    lines = [f"  {k}: {_shown(stored, k)} in the study, {_shown(wanted, k)} now" for k in keys]
+    raise IxsearchError(
+        f"{study} was made for another model or other documents:\n"
+        + "\n".join(lines)
+        + "\nchoose another --study-name or --storage"
+    )
+
+
+def _shown(identity: Identity, key: str) -> str:
+    return str(identity[key]) if key in identity else "not set"

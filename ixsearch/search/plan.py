@@ -1,0 +1,78 @@
+"""How much a search will cost, and how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ixsearch.patterns import Pattern
+from ixsearch.search.proposer import Problem, Proposer
+from ixsearch.search.space import SearchSpace
+
+GOLDEN = 0.6180339887498949
+
+
+def estimate_forwards(
+    proposers: Sequence[Proposer],
+    space: SearchSpace,
+    budgets: tuple[int, ...],
+    cost: Callable[[Sequence[Pattern]], float],
+) -> list[float]:
+    """Forwards that each proposer will ask for, found by running it on made-up scores.
+
+    These scores add up over the S layers, so the search meets no surprises; lazy greedy may need
+    more on a real model.
+    """
+    scores = {space.baseline: 0.0}
+    problem = Problem(space, budgets, scores, cost)
+    totals = []
+    for proposer in proposers:
+        total = 0.0
+        for batch in proposer.batches(problem):
+            scores |= {p: sum(1 + layer * GOLDEN % 1 for layer in p.shared_layers) for p in batch}
+            total += cost(batch)
+        totals.append(total)
+    return totals
+
+
+@dataclass(frozen=True)
+class SearchProgress:
+    """Where a search stands; enough for a progress bar."""
+
+    proposer: str
+    fraction: float
+    """Share of the expected work that is done, from 0 to 1; never falls."""
+    seconds_left: float | None
+    """None until something was measured."""
+    finished: int
+    """Finished patterns in the study."""
+    best: dict[int, float]
+    """Least divergence so far at each budget that has one."""
+
+
+class Plan:
+    """Expected and actual cost of each proposer, in forwards."""
+
+    def __init__(self, estimates: Sequence[float]) -> None:
+        self._expected = list(estimates)
+        self._done = [0.0] * len(estimates)
+        self._fraction = 0.0
+
+    def add(self, index: int, forwards: float) -> None:
+        """Proposer `index` has got so much more done."""
+        self._done[index] += forwards
+        self._expected[index] = max(self._expected[index], self._done[index])
+
+    def close(self, index: int) -> None:
+        """Proposer `index` wants nothing more."""
+        self._expected[index] = self._done[index]
+
+    def left(self, running: float = 0.0) -> float:
+        """Forwards still to do, when `running` of the batch in flight are done."""
+        return max(sum(self._expected) - sum(self._done) - running, 0.0)
+
+    def fraction(self, running: float = 0.0) -> float:
+        total = sum(self._expected)
+        share = 1 - self.left(running) / total if total else 1.0
+        self._fraction = max(self._fraction, min(share, 1.0))
+        return self._fraction

@@ -1,0 +1,56 @@
+"""What the study knows of one pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ixsearch.results import Quality
+from ixsearch.runtime.interface import DocumentScore
+
+
+@dataclass(frozen=True)
+class TrialScore:
+    """A finished trial: the scores of its documents, exactly as the engine gave them."""
+
+    number: int
+    proposer: str
+    forwards: float
+    """Its share of the cost of the batch it was proposed in, in forwards of the whole model."""
+    finished: str
+    """ISO date and time."""
+    documents: tuple[DocumentScore, ...]
+
+    @cached_property
+    def quality(self) -> Quality:
+        return Quality.of(self.documents)
+
+    @property
+    def divergence(self) -> float:
+        return self.quality.divergence
+
+
+def to_columns(documents: Sequence[DocumentScore]) -> dict[str, list[Any]]:
+    """Document scores as JSON columns; floats survive bit for bit."""
+    return {
+        "tokens": [d.tokens for d in documents],
+        "divergence_sums": [d.divergence_sum for d in documents],
+        "loss_sums": [d.loss_sum for d in documents],
+        "matches": ["".join("1" if m else "0" for m in d.matches) for d in documents],
+    }
+
+
+def from_columns(columns: dict[str, list[Any]]) -> tuple[DocumentScore, ...]:
+    """The inverse of `to_columns`."""
+    return tuple(
+        DocumentScore(tokens, loss, divergence, tuple(m == "1" for m in matches))
+        for tokens, loss, divergence, matches in zip(
+            columns["tokens"],
+            columns["loss_sums"],
+            columns["divergence_sums"],
+            columns["matches"],
+            strict=True,
+        )
+    )

@@ -1,0 +1,117 @@
+"""Opening the place where studies live."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+import optuna
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from ixsearch.patterns import IxsearchError
+
+SQLITE_MAGIC = b"SQLite format 3\0"
+LOCK_WAIT_S = 60
+
+
+def storage_url(text: str) -> str:
+    """An Optuna storage URL; a plain path means an SQLite file there."""
+    return text if "://" in text else f"sqlite:///{Path(text).expanduser().absolute()}"
+
+
+def shown_url(url: str) -> str:
+    """The URL without its password, for messages."""
+    try:
+        return make_url(url).render_as_string(hide_password=True)
+    except (ArgumentError, ValueError):
+        return url
+
+
+def open_storage(text: str) -> optuna.storages.BaseStorage:
+    """Opens, or makes, the storage. Raises `IxsearchError` when it cannot be opened."""
+    url = storage_url(text)
+    options = {}
+    if url.startswith("sqlite"):
+        options = {"connect_args": {"timeout": LOCK_WAIT_S}}
+        if path := _sqlite_path(url):
+            _check_sqlite(path)
+            _use_write_ahead_log(path)
+    try:
+        return optuna.storages.RDBStorage(url, engine_kwargs=options)
+    except (ArgumentError, NoSuchModuleError, ValueError) as e:
+        raise IxsearchError(
+            f"storage {shown_url(url)}: not a storage URL ({_first_line(e)});"
+            " write sqlite:///study.db or postgresql://user@host/name"
+        ) from e
+    except ImportError as e:
+        raise IxsearchError(
+            f"storage {shown_url(url)}: its database driver is not installed ({_cause(e)});"
+            " install it, or use sqlite:///study.db"
+        ) from e
+    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as e:
+        raise IxsearchError(
+            f"storage {shown_url(url)}: cannot be opened ({_first_line(e)});"
+            " check the address and your rights, or choose another --storage"
+        ) from e
+    except RuntimeError as e:
+        raise IxsearchError(
+            f"storage {shown_url(url)}: made by another version of Optuna ({_first_line(e)});"
+            f" run `optuna storage upgrade --storage {shown_url(url)}`, or choose another --storage"
+        ) from e
+
+
+def _sqlite_path(url: str) -> Path | None:
+    """The file of an SQLite URL; none for a database in memory or a `file:` URI."""
+    try:
+        name = make_url(url).database
+    except (ArgumentError, ValueError):
+        return None
+    return Path(name) if name and not name.startswith((":memory:", "file:")) else None
+
+
+def _check_sqlite(path: Path) -> None:
+    """Says plainly what SQLite would only call `unable to open database file`."""
+    if path.is_dir():
+        raise IxsearchError(f"storage {path} is a folder: name a file in it, {path / 'study.db'}")
+    if not path.parent.is_dir():
+        raise IxsearchError(
+            f"storage {path}: the folder {path.parent} does not exist; make it, or choose another"
+            " --storage"
+        )
+    if not path.exists():
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise IxsearchError(
+                f"storage {path}: no right to write in {path.parent}; choose another --storage"
+            )
+        return
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise IxsearchError(
+            f"storage {path}: no right to read and write it; choose another --storage"
+        )
+    with path.open("rb") as file:
+        if file.read(len(SQLITE_MAGIC)) not in (b"", SQLITE_MAGIC):
+            raise IxsearchError(
+                f"storage {path} is not an SQLite database; choose another --storage"
+            )
+
+
+def _use_write_ahead_log(path: Path) -> None:
+    """As safe as the default journal and many times faster: a trial is some six transactions.
+
+    The file remembers it. Where the file system cannot do it, SQLite stays with its default.
+    """
+    with suppress(sqlite3.Error), closing(sqlite3.connect(path, timeout=LOCK_WAIT_S)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+
+
+def _first_line(error: BaseException) -> str:
+    return (_cause(error).splitlines() or [type(error).__name__])[0]
+
+
+def _cause(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error)

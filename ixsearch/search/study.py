@@ -1,0 +1,200 @@
+"""The Optuna study in which a search keeps all of its state."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.trial import FrozenTrial, Trial, TrialState
+
+from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.results import Quality, TrialRow
+from ixsearch.runtime.interface import DocumentScore
+from ixsearch.search.identity import Identity, check_identity
+from ixsearch.search.score import TrialScore, from_columns, to_columns
+from ixsearch.search.space import SearchSpace
+from ixsearch.search.storage import open_storage, shown_url, storage_url
+from ixsearch.search.worker import is_gone, this_worker
+
+OBJECTIVES = ("divergence", "num_full")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A pattern to be scored, who proposed it, and its share of the batch's cost in forwards."""
+
+    pattern: Pattern
+    proposer: str
+    forwards: float
+
+
+class PatternStudy:
+    """Patterns as ordinary trials of a two-objective Optuna study, both minimised.
+
+    A trial has one parameter a layer, `layer_00` and on, with the value F or S. It is written in
+    two steps: `begin` adds it as running, parameters and all, in one transaction; `finish` adds
+    the scores, then marks it complete. So a process killed anywhere leaves complete and running
+    trials; `open` marks the latter as failed once their process is gone from this host. Trials
+    that others put in the queue are left alone.
+    """
+
+    def __init__(self, study: optuna.Study, space: SearchSpace, where: str) -> None:
+        self.optuna = study
+        self.where = where
+        """Name and storage, for messages."""
+        self._space = space
+        self._names = [f"layer_{i:02d}" for i in range(space.num_layers)]
+        self._worker = this_worker()
+        self._known: dict[int, tuple[Pattern, TrialScore] | None] = {}
+
+    @classmethod
+    def open(
+        cls,
+        storage: str | optuna.storages.BaseStorage,
+        name: str,
+        space: SearchSpace,
+        identity: Identity,
+        about: Mapping[str, Any] | None = None,
+    ) -> PatternStudy:
+        """Makes the study, or resumes it when there is one of that name.
+
+        `storage` is an Optuna URL, or a path for an SQLite file. `about` (versions, dates) is kept
+        from the first time and never compared. Raises `IxsearchError` when the storage cannot be
+        opened or the study has another identity.
+        """
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        where = f"study {name!r}"
+        if isinstance(storage, str):
+            where += f" in {shown_url(storage_url(storage))}"
+            storage = open_storage(storage)
+        try:
+            study = optuna.create_study(
+                storage=storage,
+                study_name=name,
+                directions=["minimize"] * len(OBJECTIVES),
+                sampler=optuna.samplers.RandomSampler(),
+                load_if_exists=True,
+            )
+            _claim(study, where, identity, about or {})
+        except optuna.exceptions.StorageInternalError as e:
+            raise IxsearchError(
+                f"{where}: the storage cannot be written; check your rights and the disk"
+            ) from e
+        opened = cls(study, space, where)
+        opened._fail_stale()
+        return opened
+
+    def scores(self) -> dict[Pattern, TrialScore]:
+        """Every finished pattern, in the order of trials; the first trial of a pattern counts."""
+        out: dict[Pattern, TrialScore] = {}
+        for trial in self.optuna.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+            if trial.number not in self._known:
+                self._known[trial.number] = _read(trial, self._space.num_layers)
+            if found := self._known[trial.number]:
+                out.setdefault(*found)
+        return out
+
+    def rows(self) -> list[TrialRow]:
+        """The finished patterns as plain rows."""
+        return [
+            TrialRow(
+                number=score.number,
+                pattern=pattern,
+                proposer=score.proposer,
+                divergence=score.divergence,
+                divergence_stderr=score.quality.divergence_stderr,
+                loss=score.quality.loss,
+                finished=score.finished,
+            )
+            for pattern, score in self.scores().items()
+        ]
+
+    def begin(self, proposals: Sequence[Proposal]) -> list[Trial]:
+        """Adds each proposal as a running trial of this process."""
+        for proposal in proposals:
+            letters = dict(zip(self._names, proposal.pattern.letters, strict=True))
+            trial = optuna.trial.create_trial(
+                state=TrialState.RUNNING,
+                params=letters,
+                distributions=self._distributions(),
+                user_attrs={
+                    "pattern": proposal.pattern.letters,
+                    "proposer": proposal.proposer,
+                    "forwards": proposal.forwards,
+                    "worker": self._worker,
+                },
+            )
+            self.optuna.add_trial(trial)
+        running = {t.user_attrs["pattern"]: t for t in self._running() if self._is_mine(t)}
+        return [Trial(self.optuna, running[p.pattern.letters]._trial_id) for p in proposals]
+
+    def finish(self, trial: Trial, documents: Sequence[DocumentScore]) -> None:
+        """Records the scores of a trial, then marks it complete."""
+        pattern = Pattern(trial.user_attrs["pattern"])
+        quality = Quality.of(documents)
+        if isfinite(quality.divergence_stderr):
+            trial.set_user_attr("divergence_stderr", quality.divergence_stderr)
+        trial.set_user_attr("loss", quality.loss)
+        trial.set_user_attr("scored_tokens", quality.tokens)
+        trial.set_user_attr("document_scores", to_columns(documents))
+        self.optuna.tell(trial, (quality.divergence, pattern.num_full))
+
+    def abandon(self, trials: Sequence[Trial]) -> None:
+        """Marks those that are not finished as failed."""
+        for trial in trials:
+            self.optuna.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
+
+    def _distributions(self) -> dict[str, BaseDistribution]:
+        return {
+            name: CategoricalDistribution(self._space.letters(layer))
+            for layer, name in enumerate(self._names)
+        }
+
+    def _running(self) -> list[FrozenTrial]:
+        return self.optuna.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+
+    def _is_mine(self, trial: FrozenTrial) -> bool:
+        return trial.user_attrs.get("worker") == self._worker
+
+    def _fail_stale(self) -> None:
+        for trial in self._running():
+            worker = trial.user_attrs.get("worker")
+            if worker and is_gone(worker):
+                self.optuna.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+
+
+def _claim(study: optuna.Study, where: str, identity: Identity, about: Mapping[str, Any]) -> None:
+    """Writes what a new study is for; checks it of an old one."""
+    attributes = study.user_attrs
+    foreign = "identity" not in attributes and study.get_trials(deepcopy=False)
+    if foreign or len(study.directions) != len(OBJECTIVES):
+        raise IxsearchError(f"{where} was not made by ixsearch; choose another --study-name")
+    if "identity" in attributes:
+        check_identity(where, attributes["identity"], identity)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        study.set_metric_names(list(OBJECTIVES))
+    study.set_user_attr("about", dict(about))
+    study.set_user_attr("identity", dict(identity))
+
+
+def _read(trial: FrozenTrial, num_layers: int) -> tuple[Pattern, TrialScore] | None:
+    """A complete trial as pattern and score; none when it is not one of ours."""
+    attributes = trial.user_attrs
+    if "document_scores" not in attributes or len(attributes.get("pattern", "")) != num_layers:
+        return None
+    return Pattern(attributes["pattern"]), TrialScore(
+        number=trial.number,
+        proposer=attributes["proposer"],
+        forwards=attributes["forwards"],
+        finished=trial.datetime_complete.isoformat(timespec="seconds")
+        if trial.datetime_complete
+        else "",
+        documents=from_columns(attributes["document_scores"]),
+    )

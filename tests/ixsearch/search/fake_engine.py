@@ -1,0 +1,92 @@
+"""An engine without a model: a made-up cost landscape, deterministic, that counts its calls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import optuna
+
+from ixsearch.patterns import Pattern
+from ixsearch.runtime.interface import Document, DocumentScore, ModelInfo
+from ixsearch.search.space import SearchSpace
+from ixsearch.search.study import PatternStudy
+
+TOKENS = 10
+DOCUMENTS = [Document(f"doc{i}", tuple(range(20 + i))) for i in range(3)]
+IDENTITY = {"weights_hash": "w1", "documents": "d1", "seed": 0}
+
+
+def space_of(num_layers: int, **changes: Any) -> SearchSpace:
+    return SearchSpace(num_layers, **{"indexer_layers": tuple(range(num_layers)), **changes})
+
+
+def weight(layer: int) -> float:
+    """What an S layer costs by itself: distinct, in no order."""
+    return 0.01 + math.modf(math.sin(layer * 12.9898) * 43.758)[0] ** 2
+
+
+def additive(pattern: Pattern) -> float:
+    return sum(weight(i) for i in pattern.shared_layers)
+
+
+def rugged(pattern: Pattern) -> float:
+    """Additive, dearer the farther the source is, and with pairs of layers that help each other."""
+    cost = sum(weight(i) * (i - s) ** 1.5 for i, s in enumerate(pattern.sources()))
+    shared = set(pattern.shared_layers)
+    pairs = sum(weight(i * 31 + 7) for i in shared if (i * 5 + 3) % len(pattern) in shared)
+    return cost * math.exp(0.1 * len(shared)) / (1 + pairs)
+
+
+def trie_cost(patterns: Sequence[Pattern]) -> float:
+    """Distinct prefixes over layers."""
+    length = len(patterns[0])
+    return len({p.letters[:i] for p in patterns for i in range(1, length + 1)}) / length
+
+
+class FakeEngine:
+    def __init__(self, landscape: Callable[[Pattern], float] = rugged) -> None:
+        self.landscape = landscape
+        self.batches: list[list[Pattern]] = []
+        self.before_batch: Callable[[int], None] = lambda call: None
+
+    @property
+    def scored(self) -> list[Pattern]:
+        return [p for batch in self.batches for p in batch]
+
+    def describe(self) -> ModelInfo:
+        raise NotImplementedError
+
+    def score(self, documents, patterns, progress=None) -> list[list[DocumentScore]]:
+        self.before_batch(len(self.batches))
+        self.batches.append(list(patterns))
+        if progress:
+            progress(0.5)
+        return [[self._score(p, d) for d in documents] for p in patterns]
+
+    def _score(self, pattern: Pattern, document: Document) -> DocumentScore:
+        tokens = TOKENS + len(document.tokens) % 3
+        divergence = self.landscape(pattern) * (1 + 0.1 * math.sin(len(document.tokens)))
+        matches = (divergence < 1, divergence < 0.1)
+        return DocumentScore(tokens, tokens * (0.1 + divergence), tokens * divergence, matches)
+
+    def score_cost(self, patterns: Sequence[Pattern]) -> float:
+        return trie_cost(patterns)
+
+    def set_pattern(self, pattern) -> None:
+        raise NotImplementedError
+
+    def generate(self, requests, progress=None):
+        raise NotImplementedError
+
+    def measure(self, workload):
+        raise NotImplementedError
+
+
+def memory() -> optuna.storages.InMemoryStorage:
+    return optuna.storages.InMemoryStorage()
+
+
+def open_study(storage, space: SearchSpace, name: str = "s", **identity: Any) -> PatternStudy:
+    return PatternStudy.open(storage, name, space, {**IDENTITY, **identity}, {"tool": "test"})

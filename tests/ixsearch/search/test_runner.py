@@ -1,0 +1,283 @@
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.search import study as study_module
+from ixsearch.search.finalists import choose_finalists
+from ixsearch.search.runner import run_search
+from ixsearch.search.strategy import proposers
+from ixsearch.search.worker import this_worker
+
+from .fake_engine import DOCUMENTS, FakeEngine, additive, memory, open_study, space_of, trie_cost
+
+SPACE = space_of(9, pinned=(6,))
+BUDGETS = (6, 4, 3)
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL."""
+
+
+def search(storage, engine, space=SPACE, budgets=BUDGETS, strategy=None, **limits):
+    study = open_study(storage, space)
+    steps = strategy or proposers(swap_forwards=4.0)
+    return run_search(engine, DOCUMENTS, study, space, steps, budgets, **limits)
+
+
+def divergences(outcome):
+    return {p: s.divergence for p, s in outcome.scores.items()}
+
+
+@pytest.fixture(scope="module")
+def whole():
+    engine = FakeEngine()
+    return search(memory(), engine), engine
+
+
+def test_one_engine_call_a_batch_and_no_pattern_twice(whole):
+    outcome, engine = whole
+    assert len(set(engine.scored)) == len(engine.scored) == outcome.evaluations
+    assert outcome.evaluations == len(outcome.scores)
+    assert outcome.documents_scored == 3 * outcome.evaluations
+    assert outcome.forwards == pytest.approx(sum(map(trie_cost, engine.batches)))
+    assert outcome.stopped is None
+
+
+def test_the_baseline_is_trial_0_with_divergence_0(whole):
+    outcome, _ = whole
+    score = outcome.scores[Pattern("F" * 9)]
+    assert (score.number, score.proposer, score.divergence) == (0, "baseline", 0.0)
+    assert {s.proposer for s in outcome.scores.values()} == {
+        "baseline", "uniform", "lazy-greedy", "swaps",
+    }  # fmt: skip
+
+
+def test_best_is_the_best_of_the_study(whole):
+    outcome, engine = whole
+    for budget in BUDGETS:
+        known = [p for p in outcome.scores if p.num_full == budget]
+        assert outcome.best[budget] == min(known, key=engine.landscape)
+        assert engine.landscape(outcome.best[budget]) <= engine.landscape(SPACE.uniform(budget))
+    assert all(SPACE.contains(p) for p in outcome.scores)
+
+
+def test_forwards_of_trials_add_up(whole):
+    outcome, _ = whole
+    assert sum(s.forwards for s in outcome.scores.values()) == pytest.approx(outcome.forwards)
+
+
+def test_the_example_of_the_issue():
+    engine = FakeEngine(additive)
+    outcome = search(memory(), engine, space_of(16), (12, 10, 8, 5, 4), proposers())
+    by = [s.proposer for s in outcome.scores.values()]
+    assert by.count("lazy-greedy") == 59
+    swapped = sum(s.forwards for s in outcome.scores.values() if s.proposer == "swaps")
+    assert 10 < swapped <= 12
+    assert 55 < outcome.forwards < 60
+
+
+def test_repeating_a_finished_search_measures_nothing(whole):
+    storage = memory()
+    first = search(storage, FakeEngine())
+    engine = FakeEngine()
+    again = search(storage, engine)
+    assert engine.batches == []
+    assert (again.evaluations, again.forwards) == (0, 0.0)
+    assert again.best == first.best
+    assert divergences(again) == divergences(first) == divergences(whole[0])
+
+
+def die_at(monkeypatch, batch, point):
+    """An engine, and a study that is killed in this batch: nothing is tidied up."""
+    engine = FakeEngine()
+    PatternStudy = study_module.PatternStudy
+    finish, told = PatternStudy.finish, []
+    dead = {**this_worker(), "started": 1}
+    monkeypatch.setattr(study_module, "this_worker", lambda: dead)
+    monkeypatch.setattr(PatternStudy, "abandon", lambda self, trials: None)
+
+    def before(call):
+        if call == batch and point == "score":
+            raise Killed
+
+    def finish_or_die(self, trial, documents):
+        if len(engine.batches) == batch + 1:
+            told.append(trial)
+            if point == "finish" and len(told) == 2:
+                raise Killed
+            if point == "tell" and len(told) == 2:
+                trial.set_user_attr("loss", 0.5)
+                raise Killed
+        finish(self, trial, documents)
+
+    engine.before_batch = before
+    monkeypatch.setattr(PatternStudy, "finish", finish_or_die)
+    return engine
+
+
+@pytest.mark.parametrize("point", ["score", "finish", "tell"])
+def test_resume_after_a_kill_anywhere(whole, point):
+    outcome, engine = whole
+    for batch in range(len(engine.batches)):
+        storage = memory()
+        killed = False
+        with pytest.MonkeyPatch.context() as patch:
+            try:
+                search(storage, die_at(patch, batch, point))
+            except Killed:
+                killed = True
+        assert killed or len(engine.batches[batch]) < 2
+        kept = open_study(storage, SPACE)
+        assert not kept.optuna.get_trials(states=(TrialState.RUNNING,))
+        done = sum(map(len, engine.batches[:batch])) + (point != "score")
+        num_kept = len(kept.scores())
+        assert num_kept >= done
+        second = FakeEngine()
+        resumed = search(storage, second)
+        assert divergences(resumed) == divergences(outcome)
+        assert resumed.best == outcome.best
+        assert {p: s.forwards for p, s in resumed.scores.items()} == {
+            p: s.forwards for p, s in outcome.scores.items()
+        }
+        assert len(second.scored) == len(outcome.scores) - num_kept
+
+
+def test_interruption_fails_the_batch_in_flight(whole):
+    storage = memory()
+    engine = FakeEngine()
+
+    def interrupt(call):
+        if call == 2:
+            raise KeyboardInterrupt
+
+    engine.before_batch = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        search(storage, engine)
+    study = open_study(storage, SPACE)
+    states = [t.state for t in study.optuna.get_trials()]
+    done = sum(map(len, engine.batches))
+    assert states[:done] == [TrialState.COMPLETE] * done
+    assert states[done:] == [TrialState.FAIL] * len(whole[1].batches[2])
+    engine.before_batch = lambda call: None
+    assert divergences(search(storage, engine)) == divergences(whole[0])
+
+
+@pytest.mark.parametrize("limit", [1, 3, 4, 5, 17])
+def test_n_trials_is_the_total_of_the_study(whole, limit):
+    storage = memory()
+    outcome = search(storage, FakeEngine(), max_trials=limit)
+    assert (len(outcome.scores), outcome.stopped) == (limit, "n-trials")
+    again = search(storage, FakeEngine(), max_trials=limit)
+    assert (again.evaluations, again.stopped) == (0, "n-trials")
+    more = search(storage, FakeEngine(), max_trials=limit + 2)
+    assert more.evaluations == 2
+    assert list(more.scores) == list(whole[0].scores)[: limit + 2]
+    assert divergences(search(storage, FakeEngine())) == divergences(whole[0])
+
+
+def test_n_trials_that_is_enough_stops_nothing(whole):
+    outcome = search(memory(), FakeEngine(), max_trials=len(whole[0].scores))
+    assert outcome.stopped is None
+
+
+def test_timeout_stops_between_batches(whole, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("ixsearch.search.runner.time.monotonic", lambda: now[0])
+    engine = FakeEngine()
+    engine.before_batch = lambda call: now.__setitem__(0, now[0] + 10)
+    storage = memory()
+    outcome = search(storage, engine, timeout=25)
+    assert (len(engine.batches), outcome.stopped) == (3, "timeout")
+    assert len(outcome.scores) == len(engine.scored)
+    resumed = search(storage, engine, timeout=1000)
+    assert resumed.stopped is None
+    assert divergences(resumed) == divergences(whole[0])
+
+
+def test_other_searches_reuse_what_is_known(whole):
+    storage = memory()
+    search(storage, FakeEngine())
+    engine = FakeEngine()
+    outcome = search(storage, engine, strategy=proposers("greedy", 4.0))
+    alone = search(memory(), FakeEngine(), strategy=proposers("greedy", 4.0))
+    assert not set(engine.scored) & set(whole[0].scores)
+    assert set(outcome.scores) == set(whole[0].scores) | set(alone.scores)
+
+
+def test_best_obeys_pins_of_this_call():
+    storage = memory()
+    engine = FakeEngine(lambda p: additive(p) + p.is_full(6))
+    unpinned = search(storage, engine, space=space_of(9))
+    assert not any(p.is_full(6) for p in unpinned.best.values())
+    assert all(p.is_full(6) for p in search(storage, engine).best.values())
+
+
+def test_progress_rises_to_1_and_tells_the_best():
+    seen = []
+    outcome = search(memory(), FakeEngine(), progress=seen.append)
+    fractions = [p.fraction for p in seen]
+    assert fractions == sorted(fractions)
+    assert 0 < fractions[0] < 0.2
+    assert fractions[-1] == pytest.approx(1, abs=0.05)
+    assert seen[0].finished == 0 and seen[-1].finished == len(outcome.scores)
+    assert [p.proposer for p in (seen[0], seen[-1])] == ["uniform", "swaps"]
+    assert seen[-1].best == {b: outcome.scores[p].divergence for b, p in outcome.best.items()}
+    assert all(p.seconds_left >= 0 for p in seen)
+    assert seen[-1].seconds_left < seen[0].seconds_left
+
+
+def test_a_divergence_that_is_not_a_number_is_refused():
+    storage = memory()
+    engine = FakeEngine(lambda p: float("nan") if p.num_full == 8 else 0.0)
+    with pytest.raises(
+        IxsearchError, match="divergence nan, loss nan: not finite; check the weights"
+    ):
+        search(storage, engine)
+    states = {t.state for t in open_study(storage, SPACE).optuna.get_trials()}
+    assert states == {TrialState.COMPLETE, TrialState.FAIL}
+
+
+def test_a_storage_that_fails_in_the_middle(monkeypatch):
+    def fail(*args):
+        raise optuna.exceptions.StorageInternalError("disk full")
+
+    storage = memory()
+    engine = FakeEngine()
+    engine.before_batch = lambda call: (
+        call == 1 and monkeypatch.setattr(storage, "set_trial_state_values", fail)
+    )
+    with pytest.raises(IxsearchError, match="study 's': the storage failed; finished trials"):
+        search(storage, engine)
+
+
+def test_illegal_proposals_are_a_bug_and_said_so():
+    class Wild:
+        name = "wild"
+
+        def batches(self, problem):
+            yield [Pattern("FSSSSSSSS")]
+
+    with pytest.raises(ValueError, match="FSSSSSSSS"):
+        search(memory(), FakeEngine(), strategy=[Wild()])
+
+
+def test_finalists_are_the_baseline_then_best_and_uniform(whole):
+    outcome, _ = whole
+    chosen = choose_finalists(outcome.scores, SPACE, BUDGETS)
+    assert [(c.origin, c.pattern.num_full) for c in chosen] == [
+        ("baseline", 9), ("best", 6), ("uniform", 6), ("best", 4), ("uniform", 4), ("best", 3),
+    ]  # fmt: skip
+    assert chosen[1].pattern == outcome.best[6]
+    assert chosen[-1].pattern == SPACE.uniform(3)
+    assert chosen[1].calibration == outcome.scores[outcome.best[6]].quality
+
+
+def test_finalists_appear_once_and_only_when_scored():
+    space = space_of(4)
+    outcome = search(memory(), FakeEngine(additive), space, (4, 1))
+    origins = [
+        (c.pattern.letters, c.origin) for c in choose_finalists(outcome.scores, space, (4, 1))
+    ]
+    assert origins == [("FFFF", "baseline"), ("FSSS", "best")]
+    assert [c.origin for c in choose_finalists({}, space, (4, 1))] == []

@@ -1,0 +1,205 @@
+import subprocess
+import sys
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.results import Quality
+from ixsearch.runtime.interface import DocumentScore
+from ixsearch.search import worker
+from ixsearch.search.study import Proposal
+
+from .fake_engine import memory, open_study, space_of
+
+SPACE = space_of(6, indexer_layers=(0, 1, 2, 3, 5), pinned=(2,))
+A, B = Pattern("FSFFSF"), Pattern("FFFSSS")
+SCORES = (
+    DocumentScore(7, 0.1 + 0.2, 1 / 3, (True, False)),
+    DocumentScore(9, 1e-17, 2 / 7, ()),
+)
+
+
+def add(study, *patterns, finish=True):
+    trials = study.begin([Proposal(p, "greedy", 0.25) for p in patterns])
+    if finish:
+        for trial in trials:
+            study.finish(trial, SCORES)
+    return trials
+
+
+def states(study):
+    return [t.state for t in study.optuna.get_trials()]
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/study.db"
+
+
+def test_a_trial_is_an_ordinary_optuna_trial(url):
+    add(open_study(url, SPACE), A)
+    study = optuna.load_study(study_name="s", storage=url)
+    assert study.metric_names == ["divergence", "num_full"]
+    assert [d.name for d in study.directions] == ["MINIMIZE", "MINIMIZE"]
+    (trial,) = study.trials
+    assert trial.state == TrialState.COMPLETE
+    assert trial.params == {f"layer_{i:02d}": letter for i, letter in enumerate("FSFFSF")}
+    choices = [d.choices for d in trial.distributions.values()]
+    assert choices == [("F",), ("F", "S"), ("F", "S"), ("F", "S"), ("S",), ("F", "S")]
+    quality = Quality.of(SCORES)
+    assert trial.values == [quality.divergence, 4]
+    assert trial.user_attrs["pattern"] == "FSFFSF"
+    assert trial.user_attrs["proposer"] == "greedy"
+    assert trial.user_attrs["forwards"] == 0.25
+    assert trial.user_attrs["scored_tokens"] == 16
+    assert trial.user_attrs["loss"] == quality.loss
+    assert trial.user_attrs["divergence_stderr"] == quality.divergence_stderr
+    assert trial.user_attrs["document_scores"] == {
+        "tokens": [7, 9],
+        "divergence_sums": [1 / 3, 2 / 7],
+        "loss_sums": [0.1 + 0.2, 1e-17],
+        "matches": ["10", ""],
+    }
+
+
+def test_scores_come_back_bit_for_bit(url):
+    add(open_study(url, SPACE), A, B)
+    study = open_study(url, SPACE)
+    assert list(study.scores()) == [A, B]
+    score = study.scores()[A]
+    assert score.documents == SCORES
+    assert score.quality == Quality.of(SCORES)
+    row = study.rows()[1]
+    assert (row.number, row.pattern, row.proposer) == (1, B, "greedy")
+    assert row.divergence == Quality.of(SCORES).divergence
+    assert row.finished.startswith("20")
+
+
+def test_one_document_has_no_standard_error(url):
+    study = open_study(url, SPACE)
+    (trial,) = add(study, A, finish=False)
+    study.finish(trial, SCORES[:1])
+    assert "divergence_stderr" not in study.optuna.get_trials()[0].user_attrs
+    assert A in study.scores()
+
+
+def test_a_pattern_counts_once():
+    study = open_study(memory(), SPACE)
+    add(study, A)
+    add(study, A, B)
+    assert [s.number for s in study.scores().values()] == [0, 2]
+
+
+def test_what_others_add_is_left_alone():
+    study = open_study(memory(), SPACE)
+    study.optuna.enqueue_trial({f"layer_{i:02d}": "F" for i in range(6)})
+    add(study, A)
+    other = optuna.trial.create_trial(values=(0.0, 1.0), user_attrs={"pattern": "FF"})
+    study.optuna.add_trial(other)
+    assert states(study) == [TrialState.WAITING, TrialState.COMPLETE, TrialState.COMPLETE]
+    assert list(study.scores()) == [A]
+
+
+def test_two_studies_in_one_storage(url):
+    add(open_study(url, SPACE, "one"), A)
+    add(open_study(url, space_of(4), "two", weights_hash="w2"), Pattern("FSSF"))
+    assert list(open_study(url, SPACE, "one").scores()) == [A]
+    assert list(open_study(url, space_of(4), "two", weights_hash="w2").scores()) == [
+        Pattern("FSSF")
+    ]
+
+
+def test_pins_may_change_between_calls(url):
+    add(open_study(url, SPACE), A)
+    free = space_of(6, indexer_layers=(0, 1, 2, 3, 5))
+    add(open_study(url, free), Pattern("FFSSSS"))
+    assert len(open_study(url, SPACE).scores()) == 2
+
+
+def test_another_identity_is_refused(url):
+    open_study(url, SPACE, layers=(1, 2))
+    open_study(url, SPACE, layers=(1, 2))
+    with pytest.raises(IxsearchError) as caught:
+        open_study(url, SPACE, weights_hash="w2", documents="d2", layers=(1, 2), k=3)
+    assert str(caught.value).splitlines() == [
+        f"study 's' in {url} was made for another model or other documents:",
+        "  documents: d1 in the study, d2 now",
+        "  k: not set in the study, 3 now",
+        "  weights_hash: w1 in the study, w2 now",
+        "choose another --study-name or --storage",
+    ]
+
+
+def test_a_study_of_something_else_is_refused(url):
+    optuna.create_study(storage=url, study_name="s").optimize(lambda trial: 1.0, n_trials=1)
+    with pytest.raises(
+        IxsearchError, match="was not made by ixsearch; choose another --study-name"
+    ):
+        open_study(url, SPACE)
+
+
+def test_a_study_killed_before_it_was_claimed_is_claimed(url):
+    optuna.create_study(storage=url, study_name="s", directions=["minimize"] * 2)
+    study = open_study(url, SPACE)
+    assert study.optuna.metric_names == ["divergence", "num_full"]
+    with pytest.raises(IxsearchError, match="seed: 0 in the study, 1 now"):
+        open_study(url, SPACE, seed=1)
+
+
+def test_about_is_kept_and_never_compared(url):
+    space = space_of(4)
+    from ixsearch.search.study import PatternStudy
+
+    PatternStudy.open(url, "s", space, {"a": 1}, {"tool": "0.1"})
+    study = PatternStudy.open(url, "s", space, {"a": 1}, {"tool": "0.2"})
+    assert study.optuna.user_attrs["about"] == {"tool": "0.1"}
+
+
+def test_trials_of_an_ended_process_fail_and_others_are_left():
+    storage = memory()
+    study = open_study(storage, SPACE)
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    me = worker.this_worker()
+    workers = [
+        {**me, "pid": ended.pid, "started": 1},  # a zombie until it is waited for
+        {**me, "started": 1},  # our pid, but another process had it
+        {**me, "host": "elsewhere", "started": 1},
+        me,
+    ]
+    for each in workers:
+        study._worker = each
+        add(study, A, finish=False)
+    ended.wait()
+    again = open_study(storage, SPACE)
+    running, failed = TrialState.RUNNING, TrialState.FAIL
+    assert states(again) == [failed, failed, running, running]
+    assert again.scores() == {}
+
+
+def test_a_zombie_is_gone():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    record = {**worker.this_worker(), "pid": child.pid, "started": worker._started(child.pid)}
+    assert not worker.is_gone(record)
+    child.kill()
+    while worker._started(child.pid) is not None:
+        pass
+    assert worker.is_gone(record)
+    child.communicate()
+    assert worker.is_gone(record)
+    assert worker.is_gone({**record, "started": None})
+
+
+def test_abandon_spares_finished_trials():
+    study = open_study(memory(), SPACE)
+    trials = add(study, A, B, finish=False)
+    study.finish(trials[0], SCORES)
+    study.abandon(trials)
+    assert states(study) == [TrialState.COMPLETE, TrialState.FAIL]
+
+
+def test_no_noise(url, capfd, recwarn):
+    add(open_study(url, SPACE), A)
+    assert capfd.readouterr() == ("", "")
+    assert not list(recwarn)
