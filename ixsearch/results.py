@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import isfinite, sqrt
 from statistics import stdev
 
 from ixsearch.patterns import Pattern
@@ -34,7 +34,8 @@ class Quality:
         divergence = sum(s.divergence_sum for s in scores) / tokens
         # Residuals of a ratio of sums: documents differ in length.
         rest = [s.divergence_sum - divergence * s.tokens for s in scores]
-        spread = stdev(rest) * sqrt(len(rest)) / tokens if len(rest) > 1 else float("nan")
+        known = len(rest) > 1 and isfinite(divergence)
+        spread = stdev(rest) * sqrt(len(rest)) / tokens if known else float("nan")
         return cls(
             documents=len(scores),
             tokens=tokens,

@@ -33,7 +33,7 @@ def measure_speed(
     Raises `IxsearchError` for no patterns, no rounds or an empty workload.
     """
     _check(patterns, workload, rounds)
-    all_full = Pattern.all_full(len(patterns[0]))
+    all_full = engine.describe().baseline
     others = [p for p in dict.fromkeys(patterns) if p != all_full]
     lineup = [all_full, all_full, *others]
     started = time.monotonic()

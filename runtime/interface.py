@@ -72,6 +72,11 @@ class ModelInfo:
     dtype: str
     versions: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def baseline(self) -> Pattern:
+        """F wherever the checkpoint has an indexer: all-F, unless it was trained with sharing."""
+        return Pattern.from_full(self.num_layers, self.indexer_layers)
+
 
 @dataclass(frozen=True)
 class DocumentScore:

@@ -44,9 +44,7 @@ class Scorer:
 
     def __init__(self, model: DsaModel) -> None:
         self.model = model
-        self._baseline = Pattern.all_full(model.config.num_hidden_layers)
-        if set(model.indexer_layers) != set(range(model.config.num_hidden_layers)):
-            self._baseline = Pattern.from_full(model.config.num_hidden_layers, model.indexer_layers)
+        self._baseline = Pattern.from_full(model.config.num_hidden_layers, model.indexer_layers)
         self._baseline_hidden: dict[str, torch.Tensor] = {}
 
     @torch.inference_mode()

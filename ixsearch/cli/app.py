@@ -12,6 +12,10 @@ from typing import Annotated
 import typer
 
 from ixsearch.cli.errors import ReportingGroup, silence_broken_pipe
+from ixsearch.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
+from ixsearch.cli.evaluate import evaluate
+from ixsearch.cli.optimize import EXAMPLES as OPTIMIZE_EXAMPLES
+from ixsearch.cli.optimize import optimize
 from ixsearch.cli.validate import EXAMPLES as VALIDATE_EXAMPLES
 from ixsearch.cli.validate import validate
 from ixsearch.version import __version__
@@ -27,6 +31,8 @@ app = typer.Typer(
 )
 
 # Subcommands, in the order in which help shows them.
+app.command(epilog=OPTIMIZE_EXAMPLES)(optimize)
+app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
 app.command(epilog=VALIDATE_EXAMPLES)(validate)
 
 

@@ -84,6 +84,10 @@ class RunProgress:
 
         return report
 
+    def close(self) -> None:
+        """End the last phase, so that `seconds` holds it too."""
+        self._end_phase(finished=True)
+
     def _show(self, share: float, note: str) -> None:
         """Never backwards: the share of the phase counts as its largest so far."""
         share = self._shares[self._now] = max(share, self._shares.get(self._now, 0.0))

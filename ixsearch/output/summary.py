@@ -11,7 +11,7 @@ from typing import Any
 from ixsearch.output.front import front
 from ixsearch.output.outcome import Outcome
 from ixsearch.patterns import Pattern
-from ixsearch.results import Finalist, Quality
+from ixsearch.results import DocumentSet, Finalist, Quality
 
 FORMAT = 1
 
@@ -32,14 +32,12 @@ def summary(outcome: Outcome, folder: object = None) -> dict[str, Any]:
         "folder": None if folder is None else str(folder),
         "study": {"name": outcome.study_name, "storage": outcome.storage_shown},
         "model": plain(outcome.model),
-        "documents": [
-            plain(s) | {"share_past_topk": plain(s.share_past_topk)} for s in outcome.document_sets
-        ],
+        "documents": document_sets_summary(outcome.document_sets),
         "workload": plain(outcome.workload),
         "tolerance": plain(outcome.tolerance),
         "recommendation": plain(recommendation)
         | {"served": served.letters, "num_full": served.num_full, "retention": served.retention},
-        "finalists": [_finalist(f) for f in outcome.finalists],
+        "finalists": [finalist_summary(f) for f in outcome.finalists],
         "front": [
             {
                 "pattern": t.pattern.letters,
@@ -51,6 +49,11 @@ def summary(outcome: Outcome, folder: object = None) -> dict[str, Any]:
         "totals": plain(outcome.totals) | {"trials": len(outcome.trials)},
         "warnings": list(outcome.warnings),
     }
+
+
+def document_sets_summary(sets: Sequence[DocumentSet]) -> list[dict[str, Any]]:
+    """What was measured on."""
+    return [plain(s) | {"share_past_topk": plain(s.share_past_topk)} for s in sets]
 
 
 def plain(value: Any) -> Any:
@@ -73,7 +76,7 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def _finalist(finalist: Finalist) -> dict[str, Any]:
+def finalist_summary(finalist: Finalist) -> dict[str, Any]:
     return plain(finalist) | {
         "num_full": finalist.pattern.num_full,
         "retention": finalist.pattern.retention,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import Protocol
 
 from rich.console import Console
 from rich.panel import Panel
@@ -11,20 +13,42 @@ from rich.text import Text
 
 from ixsearch.output import figures as fig
 from ixsearch.output.outcome import Outcome
-from ixsearch.results import Finalist, Ratio
+from ixsearch.results import DocumentSet, Finalist, Ratio
+from ixsearch.runtime.interface import ModelInfo, Workload
+
+
+class Measured(Protocol):
+    """What the table needs: an outcome of a search, or of the evaluation of one pattern."""
+
+    model: ModelInfo
+    seed: int
+    document_sets: tuple[DocumentSet, ...]
+    finalists: tuple[Finalist, ...]
+    workload: Workload | None
+
+    @property
+    def baseline(self) -> Finalist: ...
+
+    @property
+    def served(self) -> Finalist: ...
+
+
+def print_warnings(console: Console, warnings: Sequence[str]) -> None:
+    """Loudly."""
+    for text in warnings:
+        console.print(Panel(Text(text), title="warning", border_style="yellow", style="yellow"))
 
 
 def print_outcome(console: Console, outcome: Outcome, folder: str | os.PathLike[str]) -> None:
     """Warnings, the finalists, the recommendation, and where the files are."""
-    for text in outcome.warnings:
-        console.print(Panel(Text(text), title="warning", border_style="yellow", style="yellow"))
+    print_warnings(console, outcome.warnings)
     console.print(finalists_table(outcome))
-    console.print(_measured_on(outcome))
+    console.print(measured_on(outcome))
     console.print(recommendation_panel(outcome))
     console.print(Text(f"Written to {os.fspath(folder)}: report.md says more."), soft_wrap=True)
 
 
-def finalists_table(outcome: Outcome) -> Table:
+def finalists_table(outcome: Measured) -> Table:
     """A row a finalist: held-out quality, decoding and speed. A speed's second line: quartiles."""
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("pattern")
@@ -63,7 +87,7 @@ def _speed(ratio: Ratio) -> str:
     return f"{fig.times(ratio)}\n{fig.quartiles(ratio)}"
 
 
-def _measured_on(outcome: Outcome) -> Text:
+def measured_on(outcome: Measured) -> Text:
     """The table's caption: no figure without what it was measured on."""
     model, held_out = outcome.model, outcome.baseline.held_out
     shares = ", ".join(

@@ -1,6 +1,7 @@
 import random
 from collections import Counter
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,6 +24,9 @@ class FakeEngine:
         self.noise, self.drift = noise, drift
         self.order: list[Pattern] = []
         self.workloads: list[Workload] = []
+
+    def describe(self):
+        return SimpleNamespace(baseline=ALL)
 
     def set_pattern(self, pattern):
         self.order.append(pattern)

@@ -1,0 +1,119 @@
+"""`ixsearch optimize`: from a model to a recommended pattern and its override files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ixsearch.cli.options import Device, Documents, Gsm8k, Json, Model, NumQuestions, Seed
+
+EXAMPLES = """\
+\b
+Examples:
+  ixsearch optimize
+  ixsearch optimize --budget 8,4 --out half-and-quarter
+  ixsearch optimize ./my-model --documents texts.jsonl --retention 1/2,1/4
+  ixsearch optimize --storage postgresql://me@host/studies --study-name glm5
+Repeating a command resumes its study: finished trials are never scored again.
+"""
+
+
+def optimize(
+    model: Model = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="8,5,4",
+            help="Numbers of F layers to look for. Default: 3/4, 5/8, 1/2, 5/16 and 1/4 of them.",
+        ),
+    ] = None,
+    retention: Annotated[
+        str | None,
+        typer.Option(metavar="0.5,0.25", help="The same as shares of the layers."),
+    ] = None,
+    documents: Documents = None,
+    search: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="lazy-greedy, or greedy: the paper's Algorithm 1. Swaps follow either.",
+        ),
+    ] = "lazy-greedy",
+    storage: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Optuna storage that keeps every trial: a file, or a database URL."
+            " `optuna-dashboard` opens it.",
+        ),
+    ] = "ixsearch.db",
+    study_name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Default: from the model, the documents and the seed."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the results go; replaced as a whole.")
+    ] = Path("out"),
+    seed: Seed = 0,
+    n_trials: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="End the search once the study has N trials."),
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="S", help="End the search after S seconds, then evaluate."),
+    ] = None,
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1, help="Accepted drop of the share of right answers: 0.05 is 5 points."
+        ),
+    ] = 0.05,
+    gsm8k: Gsm8k = None,
+    questions: NumQuestions = None,
+    device: Device = None,
+    as_json: Json = False,
+) -> None:
+    """Search the pattern with which a model loses least, for several numbers of F layers.
+
+    Scores every candidate on calibration documents by its divergence from the all-F model, looks
+    closely at the best of each size on documents the search never saw, measures their speed, and
+    writes a recommendation with override files for vLLM and SGLang.
+    """
+    from rich.console import Console
+
+    from ixsearch.job.inputs import Sources
+    from ixsearch.job.optimize import PHASES, Settings
+    from ixsearch.job.optimize import optimize as run
+    from ixsearch.output.progress import RunProgress
+    from ixsearch.output.summary import summary
+    from ixsearch.output.tables import print_outcome
+
+    settings = Settings(
+        sources=Sources(model, documents, gsm8k, questions, seed, device),
+        budget=budget,
+        retention=retention,
+        search=search,
+        storage=storage,
+        study_name=study_name,
+        out=out,
+        max_trials=n_trials,
+        timeout=timeout,
+        tolerance=tolerance,
+    )
+    try:
+        with RunProgress(PHASES, bars=not as_json) as progress:
+            outcome = run(settings, progress)
+    except KeyboardInterrupt:
+        typer.echo(
+            "interrupted: finished trials are kept; repeat the command to go on from there",
+            err=True,
+        )
+        raise typer.Exit(1) from None
+    if as_json:
+        typer.echo(json.dumps(summary(outcome, out.absolute()), allow_nan=False))
+    else:
+        print_outcome(Console(), outcome, out)

@@ -1,0 +1,57 @@
+"""Where a model's folder is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ixsearch.bundled import MODEL_FOLDER
+from ixsearch.patterns import ModelError
+
+WANTED_FILES = ("*.json", "*.safetensors", "*.jinja", "tokenizer*")
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+def locate_model(model: str | None) -> Path:
+    """The folder of a model: the bundled one, a local folder, or a name on the Hugging Face hub.
+
+    A hub model is downloaded, or taken from the local cache when there is no network.
+
+    Raises:
+        ModelError: there is no such model, or it cannot be fetched.
+    """
+    if model is None:
+        return MODEL_FOLDER
+    folder = Path(model).expanduser()
+    if folder.exists():
+        return folder
+    if model.startswith((".", "/", "~")) or not _HUB_NAME.fullmatch(model):
+        raise ModelError(
+            f"no such folder: {model}: give the folder of a checkpoint in Hugging Face format,"
+            " or its name on the hub (organisation/name)"
+        )
+    return _from_hub(model)
+
+
+def is_bundled(folder: Path) -> bool:
+    """Is this the model that comes with the package?"""
+    return folder.resolve() == MODEL_FOLDER.resolve()
+
+
+def _from_hub(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, allow_patterns=list(WANTED_FILES)))
+    except LocalEntryNotFoundError as error:
+        raise ModelError(
+            f"{name} is no local folder, not in the hub's local cache, and the hub cannot be"
+            " reached: check the name and the network"
+        ) from error
+    except (HfHubHTTPError, HFValidationError, OSError) as error:
+        said = str(error).strip().splitlines()
+        raise ModelError(
+            f"{name} is no local folder and cannot be fetched from the hub:"
+            f" {said[0] if said else type(error).__name__}"
+        ) from error

@@ -1,0 +1,162 @@
+"""`ixsearch optimize`, phase by phase."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ixsearch.job.clock import now
+from ixsearch.job.closer_look import (
+    decode,
+    hold_out,
+    time_patterns,
+    worth_decoding,
+    worth_timing,
+)
+from ixsearch.job.inputs import Inputs, Sources, load_inputs
+from ixsearch.output.folder import check_output_folder
+from ixsearch.output.outcome import Outcome, Totals
+from ixsearch.output.progress import Report, RunProgress
+from ixsearch.output.write import write_outcome
+from ixsearch.patterns import IxsearchError
+from ixsearch.recommendation import TOLERANCE, recommend
+from ixsearch.search.budgets import default_budgets, parse_budgets, parse_retentions
+from ixsearch.search.finalists import choose_finalists
+from ixsearch.search.identity import digest_of, identity_of
+from ixsearch.search.plan import SearchProgress
+from ixsearch.search.runner import SearchOutcome, run_search
+from ixsearch.search.space import SearchSpace
+from ixsearch.search.storage import storage_url
+from ixsearch.search.strategy import DEFAULT_SEARCH, proposers
+from ixsearch.search.study import PatternStudy
+from ixsearch.version import __version__
+
+PHASES = {"start": 10.0, "search": 130.0, "held-out": 25.0, "decoding": 60.0, "speed": 20.0}
+"""With their usual seconds for the bundled model on two cores."""
+DEFAULT_STORAGE = "ixsearch.db"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user asks for."""
+
+    sources: Sources = field(default_factory=Sources)
+    budget: str | None = None
+    retention: str | None = None
+    search: str = DEFAULT_SEARCH
+    storage: str = DEFAULT_STORAGE
+    study_name: str | None = None
+    out: Path = Path("out")
+    max_trials: int | None = None
+    timeout: float | None = None
+    tolerance: float = TOLERANCE
+
+
+def optimize(settings: Settings, progress: RunProgress) -> Outcome:
+    """Search, look closer at the finalists, recommend, and write the output folder.
+
+    Raises:
+        IxsearchError: whatever the user can mend; finished trials are kept in the storage.
+    """
+    check_output_folder(settings.out)
+    progress.phase("start")
+    search = proposers(settings.search)
+    inputs = load_inputs(settings.sources)
+    space = SearchSpace(inputs.model.num_layers, inputs.model.indexer_layers)
+    budgets = _budgets(settings, space)
+    study = _open_study(settings, inputs, space)
+    found = run_search(
+        inputs.engine,
+        inputs.calibration,
+        study,
+        space,
+        search,
+        budgets,
+        max_trials=settings.max_trials,
+        timeout=settings.timeout,
+        progress=_say(progress.phase("search")),
+    )
+    outcome = _judge(settings, inputs, study, found, space, budgets, progress)
+    write_outcome(settings.out, outcome, study.optuna)
+    return outcome
+
+
+def _budgets(settings: Settings, space: SearchSpace) -> tuple[int, ...]:
+    if settings.budget and settings.retention:
+        raise IxsearchError("--budget and --retention say the same thing: give one of them")
+    if settings.budget:
+        return parse_budgets(settings.budget, space)
+    if settings.retention:
+        return parse_retentions(settings.retention, space)
+    return default_budgets(space)
+
+
+def _open_study(settings: Settings, inputs: Inputs, space: SearchSpace) -> PatternStudy:
+    documents = digest_of(inputs.calibration)
+    seed = settings.sources.seed
+    return PatternStudy.open(
+        settings.storage,
+        settings.study_name or f"{inputs.model.name}-{documents[:6]}-seed{seed}",
+        space,
+        identity_of(inputs.model, documents, seed),
+        about={"ixsearch": __version__, "date": now(), **inputs.model.versions},
+    )
+
+
+def _judge(
+    settings: Settings,
+    inputs: Inputs,
+    study: PatternStudy,
+    found: SearchOutcome,
+    space: SearchSpace,
+    budgets: tuple[int, ...],
+    progress: RunProgress,
+) -> Outcome:
+    chosen = choose_finalists(found.scores, space, budgets)
+    if not chosen:
+        raise IxsearchError(
+            "the search ended before any pattern was scored: give it more --timeout or --n-trials"
+        )
+    finalists = hold_out(inputs, chosen, progress.phase("held-out"))
+    wanted = worth_decoding(finalists)
+    finalists, said = decode(inputs, finalists, wanted, progress.phase("decoding"))
+    timed = worth_timing(finalists)
+    finalists, workload = time_patterns(inputs, finalists, timed, progress.phase("speed"))
+    progress.close()
+    return Outcome(
+        model=inputs.model,
+        tool_version=__version__,
+        date=now(),
+        seed=settings.sources.seed,
+        study_name=study.optuna.study_name,
+        storage=storage_url(settings.storage),
+        document_sets=inputs.sets,
+        trials=tuple(study.rows()),
+        finalists=tuple(finalists),
+        recommendation=recommend(finalists, settings.tolerance),
+        totals=Totals(found.evaluations, found.forwards, dict(progress.seconds)),
+        workload=workload,
+        tolerance=settings.tolerance,
+        warnings=(*inputs.warnings, *said, *_stopped(found)),
+        command=shlex.join(["ixsearch", *sys.argv[1:]]),
+    )
+
+
+def _stopped(found: SearchOutcome) -> list[str]:
+    if found.stopped is None:
+        return []
+    return [
+        f"The search ended early, at its limit --{found.stopped}: the patterns may not be the best"
+        " it can find. Repeat the command with a higher limit to go on."
+    ]
+
+
+def _say(report: Report) -> Callable[[SearchProgress], None]:
+    def say(at: SearchProgress) -> None:
+        best = "  ".join(f"{budget}F {divergence:.2g}" for budget, divergence in at.best.items())
+        report(at.fraction, f"{at.proposer}, {at.finished} patterns  {best}")
+
+    return say
