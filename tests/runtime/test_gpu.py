@@ -1,0 +1,64 @@
+"""The same code on a CUDA device."""
+
+import pytest
+import torch
+
+from ixsearch.patterns import Pattern
+from ixsearch.runtime import NativeEngine
+from ixsearch.runtime.interface import Document, Request, Workload
+
+from .forward import full_forward
+from .oracle import make_model, save
+from .test_parity import sets_of, tokens_for
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module", params=["deepseek_v32", "glm_moe_dsa"])
+def engines(request, tmp_path_factory):
+    """(on the CPU, on the GPU in float32, on the GPU in bfloat16)"""
+    folder = save(
+        make_model(request.param, seed=1, index_n_heads=32), tmp_path_factory.mktemp("gpu")
+    )
+    return (
+        NativeEngine.load(folder, device="cpu"),
+        NativeEngine.load(folder, device="cuda", dtype=torch.float32),
+        NativeEngine.load(folder, device="cuda"),
+    )
+
+
+@pytest.mark.parametrize("letters", ["FFFFFF", "FSFSSF"])
+def test_float32_is_what_the_cpu_gives(engines, letters):
+    cpu, gpu, _ = engines
+    pattern, tokens = Pattern(letters), tokens_for(0)
+    want, (cpu_topk,) = full_forward(cpu.model, pattern, tokens)
+    got, (gpu_topk,) = full_forward(gpu.model, pattern, tokens)
+    assert (got.cpu() - want).abs().max() <= 2e-4 * want.abs().max()
+    assert all(sets_of(a) == sets_of(b) for a, b in zip(cpu_topk, gpu_topk, strict=True))
+    for engine in (cpu, gpu):
+        engine.set_pattern(pattern)
+    requests = [Request(tuple(tokens_for(i, 50 + i)), 16) for i in range(5)]
+    assert cpu.generate(requests) == gpu.generate(requests)
+
+
+def test_float32_scores(engines):
+    cpu, gpu, _ = engines
+    documents = [Document("a", tuple(tokens_for(1, 120)), ((60, 90),))]
+    patterns = [Pattern(p) for p in ("FFFFFF", "FSFSFS", "FSSSSS")]
+    wanted, found = cpu.score(documents, patterns), gpu.score(documents, patterns)
+    for (want,), (got,) in zip(wanted, found, strict=True):
+        assert got.tokens == want.tokens and got.matches == want.matches
+        assert got.loss_sum == pytest.approx(want.loss_sum, rel=1e-4)
+        assert got.divergence_sum == pytest.approx(want.divergence_sum, rel=1e-3, abs=1e-5)
+
+
+def test_bfloat16_is_near(engines):
+    cpu, _, half = engines
+    info = half.describe()
+    assert info.dtype == "bfloat16" and info.device == torch.cuda.get_device_name()
+    documents = [Document("a", tuple(tokens_for(1, 120)))]
+    (want,), (got,) = (engine.score(documents, [Pattern.all_full(6)])[0] for engine in (cpu, half))
+    assert got.divergence_sum == 0
+    assert got.loss_sum == pytest.approx(want.loss_sum, rel=0.05)
+    timing = half.measure(Workload(context=64, batch=2, new_tokens=4))
+    assert timing.prefill_s > 0 and timing.decode_s > 0
