@@ -33,16 +33,11 @@ def index_scores_ragged(
     out = torch.empty(len(q_TND), width, dtype=torch.float32, device=q_TND.device)
     for start in row_start_T.unique().tolist():
         rows = (row_start_T == start).nonzero()[:, 0]
-        whole = len(rows) == len(q_TND)
-        keys = keys_SD[start : start + width]
-        q, w = (q_TND, weights_TN) if whole else (q_TND[rows], weights_TN[rows])
-        scores = _scores(q, w, keys)
-        if whole and scores.shape[1] == width:
-            out = scores
-        else:
-            out[rows, : scores.shape[1]] = scores
-    columns = torch.arange(width, device=out.device)
-    return out.masked_fill_(columns >= lengths_T[:, None], float("-inf"))
+        if len(rows) == len(q_TND):
+            return _scores(q_TND, weights_TN, keys_SD[start:], lengths_T, width)
+        lengths = lengths_T[rows]
+        out[rows] = _scores(q_TND[rows], weights_TN[rows], keys_SD[start:], lengths, width)
+    return out
 
 
 def index_scores_paged(
@@ -70,12 +65,22 @@ def index_scores_paged(
     return out.masked_fill_(columns >= context_lens_B[:, None], float("-inf"))
 
 
-def _scores(q_TND: torch.Tensor, w_TN: torch.Tensor, keys_WD: torch.Tensor) -> torch.Tensor:
+def _scores(
+    q_TND: torch.Tensor,
+    w_TN: torch.Tensor,
+    keys_WD: torch.Tensor,
+    lengths_T: torch.Tensor,
+    width: int,
+) -> torch.Tensor:
+    """Scores of tokens of one request, -inf past their lengths: a chunk meets no later key."""
     tokens, heads, dim = q_TND.shape
-    keys_DW = keys_WD.float().t()
-    out = torch.empty(tokens, keys_DW.shape[1], dtype=torch.float32, device=q_TND.device)
-    for rows in row_chunks(tokens, heads * keys_DW.shape[1]):
-        hits = torch.relu_(q_TND[rows].float().reshape(-1, dim) @ keys_DW)
-        hits_TNW = hits.view(-1, heads, keys_DW.shape[1])
-        out[rows] = torch.bmm(w_TN[rows, None], hits_TNW)[:, 0]
+    out = torch.full((tokens, width), float("-inf"), device=q_TND.device)
+    for rows in row_chunks(tokens, heads * width, q_TND.device):
+        lengths = lengths_T[rows]
+        seen = int(lengths.max())
+        keys_DW = keys_WD[:seen].float().t()
+        hits_TNW = torch.relu_(q_TND[rows].float().reshape(-1, dim) @ keys_DW).view(-1, heads, seen)
+        scores = torch.bmm(w_TN[rows, None], hits_TNW)[:, 0]
+        past = torch.arange(seen, device=out.device) >= lengths[:, None]
+        out[rows, :seen] = scores.masked_fill_(past, float("-inf"))
     return out

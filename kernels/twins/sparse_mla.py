@@ -33,7 +33,7 @@ def sparse_mla(
     wide = torch.promote_types(q_THC.dtype, torch.float32)
     out = torch.empty(tokens, heads, latent_dim, dtype=q_THC.dtype, device=q_THC.device)
     lse = torch.empty(tokens, heads, dtype=torch.float32, device=q_THC.device)
-    for part in row_chunks(tokens, slots_TK.shape[1] * (width + heads)):
+    for part in row_chunks(tokens, slots_TK.shape[1] * (width + heads), q_THC.device):
         slots = slots_TK[part]
         kv_TKC = rows_SC.index_select(0, slots.clamp_min(0).flatten().long())
         kv_TKC = kv_TKC.view(*slots.shape, width).to(wide)

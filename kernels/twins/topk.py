@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import torch
 
+from ixsearch.kernels.twins.chunks import row_chunks
+
+PASSES = 8
+"""Arrays of a row's width that are alive at once."""
+
 
 def topk_indices(scores_TW: torch.Tensor, lengths_T: torch.Tensor, k: int) -> torch.Tensor:
     """The `k` best columns of each row, of equal scores the later ones.
@@ -16,19 +21,22 @@ def topk_indices(scores_TW: torch.Tensor, lengths_T: torch.Tensor, k: int) -> to
         int32 [T, k], ascending positions, then -1 where a row has fewer than k columns.
     """
     tokens, width = scores_TW.shape
-    columns = torch.arange(width, device=scores_TW.device)
-    valid = columns < lengths_T[:, None]
-    if width <= k:
-        chosen = valid
-    else:
-        chosen = _choose(scores_TW.masked_fill(~valid, float("-inf")), valid, k)
-    return _pack(chosen, tokens, k)
+    out = torch.full((tokens, k), -1, dtype=torch.int32, device=scores_TW.device)
+    for rows in row_chunks(tokens, width * PASSES, scores_TW.device):
+        lengths = lengths_T[rows]
+        seen = int(lengths.max())
+        _pack(_choose(scores_TW[rows, :seen], lengths, k), out[rows])
+    return out
 
 
-def _choose(scores: torch.Tensor, valid: torch.Tensor, k: int) -> torch.Tensor:
+def _choose(scores: torch.Tensor, lengths: torch.Tensor, k: int) -> torch.Tensor:
     """Mask of the selected columns: all above the k-th score, and the last of those equal to it."""
-    kth = scores.topk(k, dim=-1).values[:, -1:]
-    chosen = (scores >= kth) & valid
+    valid = torch.arange(scores.shape[1], device=scores.device) < lengths[:, None]
+    if scores.shape[1] <= k:
+        return valid
+    scores = scores.masked_fill(~valid, float("-inf"))
+    kth = scores.topk(k, dim=-1, sorted=False).values.amin(-1, keepdim=True)
+    chosen = (scores >= kth).logical_and_(valid)
     tied = (chosen.sum(-1) > k).nonzero()[:, 0]
     if len(tied):
         above = scores[tied] > kth[tied]
@@ -39,12 +47,10 @@ def _choose(scores: torch.Tensor, valid: torch.Tensor, k: int) -> torch.Tensor:
     return chosen
 
 
-def _pack(chosen: torch.Tensor, tokens: int, k: int) -> torch.Tensor:
+def _pack(chosen: torch.Tensor, out_TK: torch.Tensor) -> None:
     """Columns of the mask, ascending, to the front of each row."""
-    out = torch.full((tokens, k), -1, dtype=torch.int32, device=chosen.device)
     rows, columns = chosen.nonzero(as_tuple=True)
     counts = chosen.sum(-1)
     first = counts.cumsum(0) - counts
     place = torch.arange(len(rows), device=chosen.device) - first[rows]
-    out[rows, place] = columns.to(torch.int32)
-    return out
+    out_TK[rows, place] = columns.to(torch.int32)

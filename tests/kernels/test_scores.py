@@ -40,7 +40,7 @@ def test_chunks_do_not_change_the_scores(monkeypatch):
     keys = torch.randn(40, 8, generator=generator)
     start, end = torch.zeros(33, dtype=torch.long), torch.arange(8, 41)
     whole = index_scores_ragged(q, w, keys, start, end)
-    monkeypatch.setattr(chunks, "WORKSPACE_ELEMENTS", 3 * 40 * 4)
+    monkeypatch.setitem(chunks.WORKSPACE_ELEMENTS, "cpu", 3 * 40 * 4)
     torch.testing.assert_close(index_scores_ragged(q, w, keys, start, end), whole)
 
 

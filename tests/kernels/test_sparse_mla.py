@@ -20,7 +20,7 @@ def case(seed=0, tokens=9, heads=3, slots=30, k=7, latent=6, rope=4):
 
 @pytest.mark.parametrize("workspace", [1 << 24, 200])
 def test_matches_masked_dense_attention(monkeypatch, workspace):
-    monkeypatch.setattr(chunks, "WORKSPACE_ELEMENTS", workspace)
+    monkeypatch.setitem(chunks.WORKSPACE_ELEMENTS, "cpu", workspace)
     q, cache, slots, latent = case()
     rows = cache.view(-1, cache.shape[-1])
     out, lse = sparse_mla(q, cache, slots, (slots >= 0).sum(-1), 0.3, latent)

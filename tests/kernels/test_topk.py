@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from ixsearch.kernels import topk_indices
+from ixsearch.kernels.twins import chunks
 
 
 def brute_force(scores, lengths, k):
@@ -16,7 +17,9 @@ def brute_force(scores, lengths, k):
 
 @pytest.mark.parametrize("k", [1, 3, 12, 70])
 @pytest.mark.parametrize("kind", ["normal", "ties", "constant", "zeros of both signs", "wide"])
-def test_matches_brute_force(k, kind):
+@pytest.mark.parametrize("workspace", [1 << 20, 61 * 8 * 5])
+def test_matches_brute_force(monkeypatch, workspace, k, kind):
+    monkeypatch.setitem(chunks.WORKSPACE_ELEMENTS, "cpu", workspace)
     generator = torch.Generator().manual_seed(k)
     scores = torch.randn(63, 61, generator=generator)
     if kind == "ties":

@@ -11,7 +11,10 @@ from .forward import full_forward
 from .oracle import make_model, save
 from .test_parity import sets_of, tokens_for
 
-pytestmark = pytest.mark.gpu
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+]
 
 
 @pytest.fixture(scope="module", params=["deepseek_v32", "glm_moe_dsa"])
