@@ -1,8 +1,10 @@
-# make optimize   search a pattern for the bundled model, end to end (about 5 minutes on 2 cores)
-# make test       the fast tests
+# make optimize   search a pattern for the bundled model, end to end: 4 minutes on 2 cores; OUT=folder
+# make test       the fast tests; ARGS="-k trie" for some of them
 # make test-all   the slow ones too
-# make lint       style
-# Each sets up .venv by itself.
+# make lint       style; make format mends it
+# make clean      remove .venv and what was built
+# Each sets up .venv by itself, with PYTHON=python3.12 or the like where python3 is older than 3.11.
+# make optimize again goes on with the study in ixsearch.db: remove that file to search anew.
 
 PYTHON ?= python3
 BIN := .venv/bin

@@ -96,7 +96,7 @@ def _keep(measure: str, reason: str) -> Recommendation:
 
 
 def _why_none(rule: Yardstick, searched: list[Finalist]) -> str:
-    closest = min(searched, key=rule.drop)
+    closest = min(searched, key=lambda f: (rule.drop(f), f.held_out.divergence))
     return (
         f"No searched pattern is within the tolerance of {rule.limit} on held-out documents."
         f" The closest, {closest.pattern} ({closest.pattern.num_full} F), has {rule.words(closest)}"

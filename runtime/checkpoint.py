@@ -62,6 +62,10 @@ class Checkpoint:
     def shape(self, name: str) -> tuple[int, ...]:
         return tuple(self._handle(name).get_slice(name).get_shape())
 
+    def dtype(self, name: str) -> str:
+        """As safetensors spells it: BF16, F32 ..."""
+        return self._handle(name).get_slice(name).get_dtype()
+
     def tensor(self, name: str, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
         return self._handle(name).get_tensor(name).to(device=device, dtype=dtype)
 

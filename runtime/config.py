@@ -242,6 +242,11 @@ class _Reader:
     def check(self, config: DsaConfig) -> None:
         if self.data.get("attention_bias") or self.data.get("mlp_bias"):
             raise self.error("attention_bias and mlp_bias are not supported: no DSA model has them")
+        if self.data.get("quantization_config"):
+            raise self.error(
+                "quantization_config is set: quantised weights cannot be run yet; convert the"
+                " checkpoint to bfloat16 first"
+            )
         if self.data.get("hidden_act", "silu") != "silu":
             raise self.error(f"hidden_act is {self.data['hidden_act']!r}: silu is supported")
         if self.data.get("scoring_func", "sigmoid") != "sigmoid":

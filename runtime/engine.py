@@ -45,6 +45,7 @@ class NativeEngine:
         device: str | None = None,
         dtype: torch.dtype | None = None,
         latent_norm_eps: float | None = None,
+        name: str | None = None,
     ) -> NativeEngine:
         """Load a Hugging Face folder: `config.json` and safetensors.
 
@@ -52,6 +53,7 @@ class NativeEngine:
             device: default CUDA when there is one, else CPU.
             dtype: default float32 on CPU, bfloat16 on CUDA.
             latent_norm_eps: of the norms on MLA's latents; default the engines' `rms_norm_eps`.
+            name: what the model is called in reports and commands; default the folder's name.
 
         Raises:
             IxsearchError: no such model, not a DSA model, weights that do not fit.
@@ -65,7 +67,7 @@ class NativeEngine:
             dtype = torch.float32 if target.type == "cpu" else torch.bfloat16
         config = DsaConfig.from_json(source.values, str(folder / "config.json"), latent_norm_eps)
         model = DsaModel.load(config, folder, dtype, target)
-        return cls(model, _describe(folder, source, model))
+        return cls(model, _describe(folder, source, model, name))
 
     def describe(self) -> ModelInfo:
         return self._info
@@ -120,11 +122,11 @@ class NativeEngine:
             )
 
 
-def _describe(folder: Path, source: ModelConfig, model: DsaModel) -> ModelInfo:
+def _describe(folder: Path, source: ModelConfig, model: DsaModel, name: str | None) -> ModelInfo:
     config = model.config
     gpu = model.device.type == "cuda"
     return ModelInfo(
-        name=folder.resolve().name,
+        name=name or folder.resolve().name,
         architecture=source.architecture,
         model_type=config.model_type,
         num_layers=config.num_hidden_layers,

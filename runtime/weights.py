@@ -13,6 +13,7 @@ from ixsearch.runtime.config import DsaConfig
 Shapes = dict[str, tuple[int, ...]]
 Tensors = dict[str, torch.Tensor]
 
+_FLOATS = ("BF16", "F16", "F32", "F64")
 _FLOAT32 = ("mlp.gate.weight", "mlp.gate.e_score_correction_bias")
 
 
@@ -86,7 +87,7 @@ class WeightPlan:
         """Find the layers that have an indexer and check every tensor's presence and shape.
 
         Raises:
-            CheckpointError: naming all tensors that are missing or misshapen.
+            CheckpointError: naming all tensors that are missing, misshapen or quantised.
         """
         has = tuple(
             layer
@@ -134,6 +135,8 @@ def _check(checkpoint: Checkpoint, groups: Iterable[Shapes]) -> None:
                 wrong.append(f"{name} is missing")
             elif (found := checkpoint.shape(name)) != shape:
                 wrong.append(f"{name} is {list(found)}, the configuration says {list(shape)}")
+            elif (dtype := checkpoint.dtype(name)) not in _FLOATS:
+                wrong.append(f"{name} is {dtype}, {', '.join(_FLOATS)} can be run")
     if wrong:
         shown = "\n  ".join(wrong[:20])
         more = f"\n  and {len(wrong) - 20} more" if len(wrong) > 20 else ""

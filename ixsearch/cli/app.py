@@ -6,6 +6,7 @@ inside its function, so that `--help` and `validate` answer at once.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -16,6 +17,8 @@ from ixsearch.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
 from ixsearch.cli.evaluate import evaluate
 from ixsearch.cli.optimize import EXAMPLES as OPTIMIZE_EXAMPLES
 from ixsearch.cli.optimize import optimize
+from ixsearch.cli.tasks import EXAMPLES as TASKS_EXAMPLES
+from ixsearch.cli.tasks import tasks
 from ixsearch.cli.validate import EXAMPLES as VALIDATE_EXAMPLES
 from ixsearch.cli.validate import validate
 from ixsearch.version import __version__
@@ -34,6 +37,7 @@ app = typer.Typer(
 app.command(epilog=OPTIMIZE_EXAMPLES)(optimize)
 app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
 app.command(epilog=VALIDATE_EXAMPLES)(validate)
+app.command(epilog=TASKS_EXAMPLES)(tasks)
 
 
 def _print_version(wanted: bool) -> None:
@@ -60,6 +64,9 @@ def options(
 
 def main() -> None:
     """Entry point of the `ixsearch` command."""
+    # Threads that spin while they wait make a busy machine ten times slower. Read by torch's
+    # OpenMP when it is loaded, which is later.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         try:
             app()

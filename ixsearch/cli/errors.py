@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -25,6 +27,16 @@ class ReportingGroup(TyperGroup):
                 raise
             _report(_bug_message(error), ctx)
         raise typer.Exit(1)
+
+
+@contextmanager
+def when_interrupted(message: str) -> Iterator[None]:
+    """After Ctrl-C: the message, and exit code 1."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(message, err=True)
+        raise typer.Exit(1) from None
 
 
 def silence_broken_pipe() -> None:

@@ -7,7 +7,11 @@ from typing import Annotated
 
 import typer
 
+from ixsearch.cli.errors import when_interrupted
 from ixsearch.cli.options import Device, Documents, Gsm8k, Json, Model, NumQuestions, Seed
+from ixsearch.cli.subject import Subject, check_subject, read_subject
+from ixsearch.job.locate import locate_model
+from ixsearch.patterns import PatternError
 
 EXAMPLES = """\
 \b
@@ -33,29 +37,29 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Score one pattern beside all-F: divergence, loss, right answers, decoding, speed."""
-    from ixsearch.cli.subject import check_subject, read_subject
-    from ixsearch.patterns import PatternError
+    with when_interrupted("interrupted: nothing was kept"):
+        subject = _sound(read_subject(pattern))
+        subject = _sound(check_subject(subject, locate_model(model)))
 
-    subject = check_subject(read_subject(pattern), None)
-    if subject.pattern is None or not subject.ok:
-        raise PatternError.of([f for f in subject.findings if f.level == "error"])
+        from rich.console import Console
 
-    from rich.console import Console
+        from ixsearch.job.evaluate import PHASES
+        from ixsearch.job.evaluate import evaluate as run
+        from ixsearch.job.inputs import Sources
+        from ixsearch.output.evaluation import evaluation_summary, print_evaluation
+        from ixsearch.output.progress import RunProgress
 
-    from ixsearch.job.evaluate import PHASES
-    from ixsearch.job.evaluate import evaluate as run
-    from ixsearch.job.inputs import Sources
-    from ixsearch.output.evaluation import evaluation_summary, print_evaluation
-    from ixsearch.output.progress import RunProgress
-
-    sources = Sources(model, documents, gsm8k, questions, seed, device)
-    try:
+        sources = Sources(model, documents, gsm8k, questions, seed, device)
+        said = [str(f) for f in subject.findings if f.level == "warning"]
         with RunProgress(PHASES, bars=not as_json) as progress:
-            found = run(subject.pattern, sources, progress)
-    except KeyboardInterrupt:
-        typer.echo("interrupted: nothing was kept", err=True)
-        raise typer.Exit(1) from None
+            found = run(subject.pattern, sources, progress, said)
     if as_json:
         typer.echo(json.dumps(evaluation_summary(found), allow_nan=False))
     else:
         print_evaluation(Console(), found)
+
+
+def _sound(subject: Subject) -> Subject:
+    if subject.ok:
+        return subject
+    raise PatternError.of(tuple(f for f in subject.findings if f.level == "error"))

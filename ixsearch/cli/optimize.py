@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ixsearch.cli.errors import when_interrupted
 from ixsearch.cli.options import Device, Documents, Gsm8k, Json, Model, NumQuestions, Seed
 
 EXAMPLES = """\
@@ -19,6 +20,7 @@ Examples:
   ixsearch optimize --storage postgresql://me@host/studies --study-name glm5
 Repeating a command resumes its study: finished trials are never scored again.
 """
+INTERRUPTED = "interrupted: finished trials are kept; repeat the command to go on from there"
 
 
 def optimize(
@@ -83,36 +85,30 @@ def optimize(
     closely at the best of each size on documents the search never saw, measures their speed, and
     writes a recommendation with override files for vLLM and SGLang.
     """
-    from rich.console import Console
+    with when_interrupted(INTERRUPTED):
+        from rich.console import Console
 
-    from ixsearch.job.inputs import Sources
-    from ixsearch.job.optimize import PHASES, Settings
-    from ixsearch.job.optimize import optimize as run
-    from ixsearch.output.progress import RunProgress
-    from ixsearch.output.summary import summary
-    from ixsearch.output.tables import print_outcome
+        from ixsearch.job.inputs import Sources
+        from ixsearch.job.optimize import PHASES, Settings
+        from ixsearch.job.optimize import optimize as run
+        from ixsearch.output.progress import RunProgress
+        from ixsearch.output.summary import summary
+        from ixsearch.output.tables import print_outcome
 
-    settings = Settings(
-        sources=Sources(model, documents, gsm8k, questions, seed, device),
-        budget=budget,
-        retention=retention,
-        search=search,
-        storage=storage,
-        study_name=study_name,
-        out=out,
-        max_trials=n_trials,
-        timeout=timeout,
-        tolerance=tolerance,
-    )
-    try:
+        settings = Settings(
+            sources=Sources(model, documents, gsm8k, questions, seed, device),
+            budget=budget,
+            retention=retention,
+            search=search,
+            storage=storage,
+            study_name=study_name,
+            out=out,
+            max_trials=n_trials,
+            timeout=timeout,
+            tolerance=tolerance,
+        )
         with RunProgress(PHASES, bars=not as_json) as progress:
             outcome = run(settings, progress)
-    except KeyboardInterrupt:
-        typer.echo(
-            "interrupted: finished trials are kept; repeat the command to go on from there",
-            err=True,
-        )
-        raise typer.Exit(1) from None
     if as_json:
         typer.echo(json.dumps(summary(outcome, out.absolute()), allow_nan=False))
     else:

@@ -10,7 +10,7 @@ import typer
 Model = Annotated[
     str | None,
     typer.Argument(
-        metavar="[MODEL]",
+        metavar="MODEL",
         help="Folder of a checkpoint in Hugging Face format, or its name on the hub."
         " Default: the small model that comes with ixsearch.",
     ),

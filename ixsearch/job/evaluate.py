@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ixsearch.job.clock import now
@@ -42,8 +43,12 @@ class Evaluation:
         return self.finalists[-1]
 
 
-def evaluate(pattern: Pattern, sources: Sources, progress: RunProgress) -> Evaluation:
+def evaluate(
+    pattern: Pattern, sources: Sources, progress: RunProgress, warnings: Sequence[str] = ()
+) -> Evaluation:
     """Score a pattern beside all-F on the documents, the questions and speed.
+
+    `warnings` are what is known to be doubtful already.
 
     Raises:
         IxsearchError: whatever the user can mend.
@@ -68,5 +73,5 @@ def evaluate(pattern: Pattern, sources: Sources, progress: RunProgress) -> Evalu
         document_sets=inputs.sets,
         finalists=tuple(finalists),
         workload=workload,
-        warnings=(*inputs.warnings, *said),
+        warnings=(*warnings, *inputs.warnings, *said),
     )

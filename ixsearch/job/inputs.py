@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from ixsearch.job.device import check_device
 from ixsearch.job.locate import is_bundled, locate_model
 from ixsearch.job.questions import Bundled, Gsm8k, Questions
 from ixsearch.patterns import IxsearchError
@@ -57,8 +58,9 @@ def load_inputs(sources: Sources) -> Inputs:
 
     Raises:
         IxsearchError: anything missing, damaged or not fit for the model; documents of which no
-            token can tell patterns apart.
+            token can tell patterns apart; questions that cannot be put to the model.
     """
+    check_device(sources.device)
     folder = locate_model(sources.model)
     bundled = is_bundled(folder)
     if not bundled and sources.documents is None:
@@ -66,7 +68,7 @@ def load_inputs(sources: Sources) -> Inputs:
             f"{folder}: give --documents FILE, a jsonl of calibration texts for this model: the"
             " word problems that come with ixsearch are in the bundled model's own language"
         )
-    engine = NativeEngine.load(folder, device=sources.device)
+    engine = NativeEngine.load(folder, device=sources.device, name=sources.model)
     tokenizer = Tokenizer.load(folder)
     model = engine.describe()
     calibration, held_out, source = _documents(sources, tokenizer, model)
@@ -76,6 +78,9 @@ def load_inputs(sources: Sources) -> Inputs:
     )
     for each in sets:
         require_scored_tokens(each, model.index_topk)
+    questions = _questions(sources, bundled)
+    if questions is not None:
+        questions.check(model, tokenizer)
     said = (
         blindness_warning(f"{s.role} documents", s.share_past_topk, model.index_topk) for s in sets
     )
@@ -86,7 +91,7 @@ def load_inputs(sources: Sources) -> Inputs:
         calibration=calibration,
         held_out=held_out,
         sets=sets,
-        questions=_questions(sources, bundled),
+        questions=questions,
         warnings=tuple(text for text in said if text),
     )
 

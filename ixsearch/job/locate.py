@@ -8,14 +8,16 @@ from pathlib import Path
 from ixsearch.bundled import MODEL_FOLDER
 from ixsearch.patterns import ModelError
 
-WANTED_FILES = ("*.json", "*.safetensors", "*.jinja", "tokenizer*")
+WEIGHTS = "*.safetensors"
+WANTED_FILES = ("*.json", WEIGHTS, "*.jinja", "tokenizer*")
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
-def locate_model(model: str | None) -> Path:
+def locate_model(model: str | None, weights: bool = True) -> Path:
     """The folder of a model: the bundled one, a local folder, or a name on the Hugging Face hub.
 
-    A hub model is downloaded, or taken from the local cache when there is no network.
+    A hub model is downloaded, or taken from the local cache when there is no network; without its
+    `weights` where only its configuration and its tokenizer are needed.
 
     Raises:
         ModelError: there is no such model, or it cannot be fetched.
@@ -30,7 +32,7 @@ def locate_model(model: str | None) -> Path:
             f"no such folder: {model}: give the folder of a checkpoint in Hugging Face format,"
             " or its name on the hub (organisation/name)"
         )
-    return _from_hub(model)
+    return _from_hub(model, weights)
 
 
 def is_bundled(folder: Path) -> bool:
@@ -38,12 +40,13 @@ def is_bundled(folder: Path) -> bool:
     return folder.resolve() == MODEL_FOLDER.resolve()
 
 
-def _from_hub(name: str) -> Path:
+def _from_hub(name: str, weights: bool) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
+    wanted = [each for each in WANTED_FILES if weights or each != WEIGHTS]
     try:
-        return Path(snapshot_download(name, allow_patterns=list(WANTED_FILES)))
+        return Path(snapshot_download(name, allow_patterns=wanted))
     except LocalEntryNotFoundError as error:
         raise ModelError(
             f"{name} is no local folder, not in the hub's local cache, and the hub cannot be"

@@ -61,7 +61,7 @@ def optimize(settings: Settings, progress: RunProgress) -> Outcome:
     Raises:
         IxsearchError: whatever the user can mend; finished trials are kept in the storage.
     """
-    check_output_folder(settings.out)
+    _check(settings, check_output_folder(settings.out))
     progress.phase("start")
     search = proposers(settings.search)
     inputs = load_inputs(settings.sources)
@@ -84,12 +84,23 @@ def optimize(settings: Settings, progress: RunProgress) -> Outcome:
     return outcome
 
 
-def _budgets(settings: Settings, space: SearchSpace) -> tuple[int, ...]:
-    if settings.budget and settings.retention:
+def _check(settings: Settings, out: Path) -> None:
+    """What can be refused before anything is loaded."""
+    if settings.budget is not None and settings.retention is not None:
         raise IxsearchError("--budget and --retention say the same thing: give one of them")
-    if settings.budget:
+    url = storage_url(settings.storage)
+    file = Path(url.removeprefix("sqlite:///")).resolve()
+    if url.startswith("sqlite:///") and out in (file, *file.parents):
+        raise IxsearchError(
+            f"--storage {settings.storage} lies in the output folder {out}, which is replaced as a"
+            " whole: put it elsewhere, or give another --out"
+        )
+
+
+def _budgets(settings: Settings, space: SearchSpace) -> tuple[int, ...]:
+    if settings.budget is not None:
         return parse_budgets(settings.budget, space)
-    if settings.retention:
+    if settings.retention is not None:
         return parse_retentions(settings.retention, space)
     return default_budgets(space)
 
@@ -99,7 +110,7 @@ def _open_study(settings: Settings, inputs: Inputs, space: SearchSpace) -> Patte
     seed = settings.sources.seed
     return PatternStudy.open(
         settings.storage,
-        settings.study_name or f"{inputs.model.name}-{documents[:6]}-seed{seed}",
+        settings.study_name or f"{Path(inputs.model.name).name}-{documents[:6]}-seed{seed}",
         space,
         identity_of(inputs.model, documents, seed),
         about={"ixsearch": __version__, "date": now(), **inputs.model.versions},
@@ -115,7 +126,7 @@ def _judge(
     budgets: tuple[int, ...],
     progress: RunProgress,
 ) -> Outcome:
-    chosen = choose_finalists(found.scores, space, budgets)
+    chosen = choose_finalists(found.scores, space, budgets, complete=found.stopped is None)
     if not chosen:
         raise IxsearchError(
             "the search ended before any pattern was scored: give it more --timeout or --n-trials"

@@ -23,16 +23,20 @@ class Chosen:
 
 
 def choose_finalists(
-    scores: Mapping[Pattern, TrialScore], space: SearchSpace, budgets: Sequence[int]
+    scores: Mapping[Pattern, TrialScore],
+    space: SearchSpace,
+    budgets: Sequence[int],
+    complete: bool = True,
 ) -> list[Chosen]:
     """The baseline, then each budget's best and uniform pattern, most F first.
 
     A pattern appears once, under the first origin it has; one that was never scored is left out.
+    Of a search that is not `complete`, a uniform pattern without a rival is no search result.
     """
     best = best_patterns(scores, space, budgets)
     wanted = [(space.baseline, "baseline")]
     for budget in sorted(set(budgets), reverse=True):
-        if budget in best:
+        if budget in best and (complete or best[budget] != space.uniform(budget)):
             wanted.append((best[budget], "best"))
         wanted.append((space.uniform(budget), "uniform"))
     origins: dict[Pattern, str] = {}

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import count as count_up
 from random import Random
 
 from ixsearch.runtime.interface import Document
 from ixsearch.runtime.tokenizer import Tokenizer
+from ixsearch.tasks.question import Question
 from ixsearch.tasks.segments import encode_segments
+from ixsearch.tasks.short_problems import draw_short_document
 from ixsearch.tasks.worlds import WordDocument, draw_document
 
 SPLITS = ("calibration", "held-out", "test")
-
-
-@dataclass(frozen=True)
-class Question:
-    """A prompt that ends in `Show :`, and the solution that should follow."""
-
-    prompt: str
-    solution: str
 
 
 def draw_split_document(split: str, number: int, seed: int = 0) -> WordDocument:
@@ -58,3 +51,14 @@ def bundled_questions(count: int, seed: int = 0) -> list[Question]:
             for i, problem in enumerate(document.problems)
         ]
     return questions[:count]
+
+
+def bundled_short_questions(count: int, max_tokens: int, seed: int = 0) -> list[Question]:
+    """Questions whose facts, solution and all fit in `max_tokens`, each with its own facts.
+
+    With the model's `index_topk` as `max_tokens` no pattern can change an answer.
+    """
+    documents = [
+        draw_short_document(Random(f"short {seed} {number}"), max_tokens) for number in range(count)
+    ]
+    return [Question(document.prompt(0), document.problems[0].solution) for document in documents]

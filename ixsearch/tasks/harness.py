@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,10 +16,13 @@ from ixsearch.patterns import Pattern
 from ixsearch.results import TaskScore, binomial_stderr
 from ixsearch.runtime.interface import Engine, Progress
 from ixsearch.runtime.tokenizer import Tokenizer
-from ixsearch.tasks.corpus import bundled_questions
+from ixsearch.tasks.corpus import bundled_questions, bundled_short_questions
+from ixsearch.tasks.gsm8k import Gsm8kData
+from ixsearch.tasks.gsm8k_long import LONG_QUESTIONS, default_context, gsm8k_long_questions
 from ixsearch.tasks.jsonl import read_rows, text_value
+from ixsearch.tasks.lm_task import GSM8K_LONG, WORD_PROBLEMS, LmTask, write_lm_task
+from ixsearch.tasks.question import Question
 
-BUNDLED_TASK = Path(__file__).with_name("word_problems.yaml")
 FEWSHOT_SEED = 1234
 """lm-eval's own default: every pattern gets the same examples, as does a run of `lm_eval`."""
 
@@ -33,18 +34,42 @@ def run_bundled_task(
     questions: int = 56,
     seed: int = 0,
     progress: Progress | None = None,
+    form: str = "long",
 ) -> TaskScore:
-    """Word problems of the bundled model's test split, in the manner of gsm8k."""
-    with TemporaryDirectory(prefix="ixsearch-") as folder:
-        data = Path(folder) / "questions.jsonl"
-        rows = [json.dumps(asdict(question)) for question in bundled_questions(questions, seed)]
-        data.write_text("\n".join(rows) + "\n", encoding="utf-8")
-        return _run(
-            _make_lm(engine, tokenizer, pattern, progress),
-            Path(folder),
-            {"include": str(BUNDLED_TASK), "task": "ixsearch_word_problems"},
-            {"test": data},
-        )
+    """Word problems in the bundled model's language, in the manner of gsm8k.
+
+    Args:
+        form: `long`: those of the test split. `short`: with all their facts within `index_topk`,
+            so that no pattern can change an answer.
+    """
+    task = WORD_PROBLEMS[form]
+    if form == "long":
+        asked = bundled_questions(questions, seed)
+    else:
+        asked = bundled_short_questions(questions, engine.describe().index_topk, seed)
+    return _run_questions(_make_lm(engine, tokenizer, pattern, progress), task, asked)
+
+
+def run_gsm8k_long(
+    engine: Engine,
+    tokenizer: Tokenizer,
+    pattern: Pattern,
+    data: Gsm8kData,
+    form: str,
+    context: int | None = None,
+    questions: int = LONG_QUESTIONS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> TaskScore:
+    """GSM8K's test questions at the end of `context` tokens (default: four times `index_topk`).
+
+    Raises:
+        IxsearchError: the context is too short or too long, for the questions or for the model.
+    """
+    context = context or default_context(engine.describe().index_topk)
+    asked = gsm8k_long_questions(data, tokenizer, context, form, questions, seed)
+    lm = _make_lm(engine, tokenizer, pattern, progress)
+    return _run_questions(lm, GSM8K_LONG[form], asked)
 
 
 def run_gsm8k(
@@ -66,10 +91,26 @@ def run_gsm8k(
         for place, row in read_rows(file):
             text_value(row, "question", place)
             text_value(row, "answer", place)
+    import yaml
+
     with TemporaryDirectory(prefix="ixsearch-") as folder:
         lm = _make_lm(engine, tokenizer, pattern, progress)
         task = {"include": str(_lm_eval_folder() / "tasks/gsm8k/gsm8k.yaml"), "task": "gsm8k"}
-        return _run(lm, Path(folder), task, files, limit, num_fewshot)
+        data_files = {split: str(file.resolve()) for split, file in files.items()}
+        description = {
+            **task,
+            "dataset_path": "json",
+            "dataset_name": None,
+            "dataset_kwargs": {"data_files": data_files, "cache_dir": f"{folder}/cache"},
+        }
+        Path(folder, "gsm8k.yaml").write_text(yaml.safe_dump(description), encoding="utf-8")
+        return _run(lm, folder, "gsm8k", limit, num_fewshot)
+
+
+def _run_questions(lm: Any, task: LmTask, questions: Sequence[Question]) -> TaskScore:
+    with TemporaryDirectory(prefix="ixsearch-") as folder:
+        write_lm_task(task, questions, Path(folder), cache=Path(folder) / "cache")
+        return _run(lm, folder, task.name)
 
 
 def _make_lm(*args: Any) -> Any:
@@ -87,34 +128,20 @@ def _lm_eval_folder() -> Path:
 
 
 def _run(
-    lm: Any,
-    folder: Path,
-    task: dict[str, Any],
-    files: dict[str, Path],
-    limit: int | None = None,
-    num_fewshot: int = 0,
+    lm: Any, folder: str, task: str, limit: int | None = None, num_fewshot: int = 0
 ) -> TaskScore:
-    """Evaluate one task; its description and the data's cache go into `folder`."""
-    import yaml
+    """Evaluate the task whose description is in `folder`."""
     from lm_eval.evaluator import evaluate
     from lm_eval.tasks import TaskManager
 
-    data_files = {split: str(file.resolve()) for split, file in files.items()}
-    description = {
-        **task,
-        "dataset_path": "json",
-        "dataset_name": None,
-        "dataset_kwargs": {"data_files": data_files, "cache_dir": str(folder / "cache")},
-    }
-    (folder / "task.yaml").write_text(yaml.safe_dump(description), encoding="utf-8")
     with _quiet():
         # What `simple_evaluate` does, without its survey of the machine, which takes seconds.
-        loaded = TaskManager(include_path=str(folder), include_defaults=False).load([task["task"]])
+        loaded = TaskManager(include_path=folder, include_defaults=False).load([task])
         (loaded_task,) = loaded["tasks"].values()
         loaded_task.set_config(key="num_fewshot", value=num_fewshot)
         loaded_task.set_fewshot_seed(seed=FEWSHOT_SEED)
         results = evaluate(lm=lm, task_dict=loaded, limit=limit, bootstrap_iters=0)
-    return _score(task["task"], results["samples"][task["task"]], lm.share_past_topk)
+    return _score(task, results["samples"][task], lm.share_past_topk)
 
 
 def _score(task: str, samples: Sequence[dict[str, Any]], share_past_topk: float) -> TaskScore:

@@ -114,8 +114,8 @@ class EngineLM(LM):
         if room < wish.max_new_tokens:
             raise IxsearchError(
                 f"a prompt of {len(prompt)} tokens and {wish.max_new_tokens} new ones do not fit in"
-                f" the model's {self.model.max_positions} positions: ask for fewer few-shot"
-                " examples or shorter answers"
+                f" the model's {self.model.max_positions} positions: ask for a shorter"
+                " context, fewer few-shot examples or shorter answers"
             )
         return Request(prompt, wish.max_new_tokens, self._stops(wish.until))
 

@@ -13,15 +13,21 @@ BLIND_BELOW = 0.05
 """Share of positions past `index_topk` under which a figure says next to nothing of a pattern."""
 
 
+def sees_patterns(share: float) -> bool:
+    """Is this share of positions past `index_topk` enough to tell patterns apart?"""
+    return share >= BLIND_BELOW
+
+
 def blindness_warning(what: str, share: float, index_topk: int) -> str | None:
     """A loud sentence when `what` can hardly see a pattern, else None."""
-    if share >= BLIND_BELOW:
+    if sees_patterns(share):
         return None
     amount = "no" if share == 0 else f"only {share:.1%} of the"
     return (
         f"WARNING: {what} cannot tell patterns apart: {amount} scored tokens lie past"
         f" index_topk = {index_topk}, and up to there every pattern gives the same."
-        " Use longer prompts (more few-shot examples, or a long context before the question)."
+        " Use longer prompts (more few-shot examples, or a long context before the question):"
+        " `ixsearch tasks` lists tasks that can."
     )
 
 

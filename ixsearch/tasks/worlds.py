@@ -26,6 +26,8 @@ NUM_ITEMS = 40
 NUM_PEOPLE = 18
 DOCUMENT_TOKENS = 768
 """The length the bundled model was trained on."""
+LONGEST_SOLUTION = 92
+"""Tokens."""
 
 
 @dataclass(frozen=True)
@@ -110,12 +112,17 @@ class World:
         return facts
 
 
+def facts_text(facts: list[str]) -> str:
+    """The facts as a document states them, one a line."""
+    return "".join(f"{fact}\n" for fact in facts)
+
+
 def draw_document(rng: Random, max_tokens: int = DOCUMENT_TOKENS) -> WordDocument:
     """A world and as many problems as fit in `max_tokens`, the `<bos>` token counted."""
     world = World.draw(rng)
     facts = world.facts()
     rng.shuffle(facts)
-    document = WordDocument("".join(f"{fact}\n" for fact in facts), ())
+    document = WordDocument(facts_text(facts), ())
     used = 1 + count_tokens(document.text)
     problems: list[Problem] = []
     while True:

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tokenizers import Tokenizer as Backend
-from tokenizers import decoders, models, pre_tokenizers
 
 from ixsearch.bundled import MODEL_FOLDER
-from ixsearch.patterns import IxsearchError, Pattern
-from ixsearch.runtime.interface import ModelInfo
+from ixsearch.patterns import IxsearchError
 from ixsearch.runtime.tokenizer import Tokenizer
-from ixsearch.tasks.corpus import bundled_questions
-from ixsearch.tasks.harness import run_bundled_task, run_gsm8k
+from ixsearch.tasks.corpus import bundled_questions, bundled_short_questions
+from ixsearch.tasks.gsm8k import load_gsm8k
+from ixsearch.tasks.gsm8k_long import gsm8k_long_questions
+from ixsearch.tasks.harness import run_bundled_task, run_gsm8k, run_gsm8k_long
 
-SHARED = Path(os.environ.get("IXSEARCH_SHARED", Path(__file__).parents[3] / "shared"))
-GSM8K = SHARED / "data" / "gsm8k"
-PATTERN = Pattern("FSFS")
+from .tasks_support import (
+    GSM8K,
+    PATTERN,
+    KnowingEngine,
+    byte_tokenizer,
+    with_real_gsm8k,
+    write_made_up_gsm8k,
+)
+
 SMALL_GSM8K = {
     "train": [{"question": f"What is {n} + 1?", "answer": f"Add.\n#### {n + 1}"} for n in range(8)],
     "test": [
@@ -32,31 +36,6 @@ SMALL_GSM8K = {
 }
 
 
-class KnowingEngine:
-    """Answers with what `answer` makes of the prompt's text."""
-
-    def __init__(
-        self, tokenizer: Tokenizer, answer: Callable[[str], str], index_topk: int, positions: int
-    ) -> None:
-        self.tokenizer = tokenizer
-        self.answer = answer
-        self.size = (index_topk, positions)
-        self.pattern: Pattern | None = None
-
-    def describe(self) -> ModelInfo:
-        topk, positions = self.size
-        return ModelInfo(
-            "knowing", "X", "x", 4, topk, (0, 2), 300, positions, "", "", PATTERN, "cpu", "float32"
-        )
-
-    def set_pattern(self, pattern: Pattern) -> None:
-        self.pattern = pattern
-
-    def generate(self, requests, progress=None):
-        texts = [self.answer(self.tokenizer.decode(request.prompt)) for request in requests]
-        return [tuple(self.tokenizer.encode(text, special=False)) for text in texts]
-
-
 @pytest.fixture(scope="module")
 def words() -> Tokenizer:
     return Tokenizer.load(MODEL_FOLDER)
@@ -64,11 +43,7 @@ def words() -> Tokenizer:
 
 @pytest.fixture(scope="module")
 def byte_tokens() -> Tokenizer:
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    backend = Backend(models.BPE({char: i for i, char in enumerate(alphabet)}, []))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    backend.decoder = decoders.ByteLevel()
-    return Tokenizer(backend, "bytes")
+    return Tokenizer(byte_tokenizer(), "bytes")
 
 
 @pytest.fixture
@@ -189,7 +164,47 @@ def test_prompts_that_do_not_fit_are_refused(byte_tokens, small_gsm8k):
         run_gsm8k(engine, byte_tokens, PATTERN, small_gsm8k)
 
 
-@pytest.mark.skipif(not (GSM8K / "test.jsonl").is_file(), reason=f"GSM8K is not at {GSM8K}")
+@pytest.mark.parametrize("form", ["examples", "scattered"])
+def test_gsm8k_at_the_end_of_a_long_context(byte_tokens, tmp_path, form):
+    data = load_gsm8k(write_made_up_gsm8k(tmp_path))
+    asked = gsm8k_long_questions(data, byte_tokens, 4 * 500, form, count=10)
+    known = {question.prompt: question.solution for question in asked}
+    wrong = asked[3].prompt
+    engine = KnowingEngine(
+        byte_tokens,
+        lambda prompt: f" {known[prompt]}{'0' * (prompt == wrong)}\n\nQuestion: #### 5",
+        500,
+        4096,
+    )
+    score = run_gsm8k_long(engine, byte_tokens, PATTERN, data, form, questions=10)
+    assert (score.task, score.questions, score.strict) == (f"gsm8k_long_{form}", 10, 0.9)
+    assert [i for i, right in enumerate(score.correct) if not right] == [3]
+    assert score.share_past_topk == 1.0
+    other = run_gsm8k_long(
+        KnowingEngine(byte_tokens, lambda prompt: "", 500, 4096),
+        *(byte_tokens, PATTERN, data, form, 1800),
+        questions=10,
+    )
+    assert (other.strict, other.flexible) == (0, 0)
+    assert other.digest != score.digest
+
+
+def test_a_context_that_the_model_has_no_positions_for(byte_tokens, tmp_path):
+    data = load_gsm8k(write_made_up_gsm8k(tmp_path))
+    engine = KnowingEngine(byte_tokens, lambda prompt: "", 500, 2200)
+    with pytest.raises(IxsearchError, match="do not fit in the model's 2200 positions"):
+        run_gsm8k_long(engine, byte_tokens, PATTERN, data, "examples")
+
+
+def test_the_short_word_problems_see_no_pattern(words):
+    known = {q.prompt: q.solution for q in bundled_short_questions(30, 48)}
+    engine = KnowingEngine(words, lambda prompt: f"{known[prompt]}\n", 48, 1024)
+    score = run_bundled_task(engine, words, PATTERN, questions=30, form="short")
+    assert (score.task, score.strict) == ("ixsearch_word_problems_short", 1.0)
+    assert score.share_past_topk == 0
+
+
+@with_real_gsm8k
 def test_the_real_gsm8k(byte_tokens):
     rows = (GSM8K / "test.jsonl").read_text(encoding="utf-8").splitlines()
     known = {row["question"]: row["answer"] for row in map(json.loads, rows)}

@@ -55,6 +55,7 @@ def message(folder):
         ({"attention_bias": True}, "attention_bias"),
         ({"hidden_act": "gelu"}, "gelu"),
         ({"scoring_func": "softmax"}, "softmax"),
+        ({"quantization_config": {"quant_method": "fp8"}}, "quantization_config"),
         ({"n_group": 3}, "8 experts in 3 groups"),
         ({"num_experts_per_tok": 7}, "4 experts can be chosen"),
         ({"mlp_layer_types": ["dense"]}, "1 entries for 6 layers"),
@@ -79,6 +80,13 @@ def test_every_wrong_tensor_is_named(copy):
     assert "model.layers.3.self_attn.q_b_proj.weight is missing" in text
     assert "model.layers.1.self_attn.indexer.wk.weight is missing" in text
     assert "model.norm.weight is [7], the configuration says [64]" in text
+
+
+def test_quantised_tensors_are_refused(copy):
+    """An fp8 weight without its scales would load, and be wrong."""
+    name = "model.layers.0.self_attn.q_a_proj.weight"
+    change_tensors(copy, lambda t: t.update({name: t[name].to(torch.float8_e4m3fn)}))
+    assert f"{name} is F8_E4M3" in message(copy)
 
 
 def test_a_layer_without_an_indexer_can_only_share(copy):

@@ -281,3 +281,10 @@ def test_finalists_appear_once_and_only_when_scored():
     ]
     assert origins == [("FFFF", "baseline"), ("FSSS", "best")]
     assert [c.origin for c in choose_finalists({}, space, (4, 1))] == []
+
+
+def test_a_search_cut_short_does_not_call_a_uniform_pattern_its_find():
+    outcome = search(memory(), FakeEngine(additive), max_trials=1 + len(BUDGETS))
+    assert outcome.stopped == "n-trials"
+    chosen = choose_finalists(outcome.scores, SPACE, BUDGETS, complete=False)
+    assert [c.origin for c in chosen] == ["baseline", "uniform", "uniform", "uniform"]
