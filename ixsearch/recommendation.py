@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import hypot
 
-from ixsearch.output.figures import match, nats, percent, quartiles, strict, times
+from ixsearch.output.figures import nats, quartiles, strict, times
 from ixsearch.patterns import Pattern
-from ixsearch.results import Finalist, Quality
-from ixsearch.yardstick import Yardstick
-
-TOLERANCE = 0.05
-"""Largest accepted drop of the share of answers that are entirely right: 5 points."""
-LOSS_TOLERANCE = 0.01
-"""Where answers cannot tell: largest accepted relative increase of the loss, 1 %."""
+from ixsearch.results import Finalist
+from ixsearch.verdict.finding import Finding
+from ixsearch.verdict.measure import Measure
+from ixsearch.verdict.verdict import Judgement
 
 
 @dataclass(frozen=True)
@@ -22,31 +18,19 @@ class Recommendation:
     """What to serve."""
 
     pattern: Pattern | None
-    """None: no searched pattern is within the tolerance; serve all-F."""
+    """None: no searched pattern was shown to be within the tolerance; serve all-F."""
     measure: str
-    """What decided: match, loss, or nothing where the documents cannot see a pattern."""
+    """What decided: accuracy, loss, or nothing where the documents cannot see a pattern."""
     headline: str
     reason: str
 
 
-def recommend(
-    finalists: Sequence[Finalist],
-    tolerance: float = TOLERANCE,
-    loss_tolerance: float = LOSS_TOLERANCE,
-) -> Recommendation:
-    """The searched finalist with the fewest F layers that is within the tolerance of all-F.
+def recommend(finalists: Sequence[Finalist], judgement: Judgement) -> Recommendation:
+    """Put the judgement on the searched finalists into words.
 
-    Held-out answers decide. Where none are marked, or all-F itself gets so few right that there
-    is little to lose (under four times the tolerance, or under half if that is less), the relative
-    increase of the held-out loss decides. A finalist with more F layers is preferred only where it
-    was measured to be clearly faster, in prefill and in decode. `finalists` holds all-F, as
-    `baseline`.
+    `finalists` holds all-F, as `baseline`; the others carry the judgement's verdicts.
     """
-    baseline = next(f for f in finalists if f.origin == "baseline")
-    searched = sorted(
-        (f for f in finalists if f.origin == "best" and f.pattern != baseline.pattern),
-        key=lambda f: (f.pattern.num_full, -f.held_out.matched, f.held_out.divergence),
-    )
+    searched = [f for f in finalists if f.verdict is not None and f.origin != "uniform"]
     if not searched:
         return _keep("nothing", "No searched pattern went on to held-out documents.")
     if all(f.held_out.divergence == 0 for f in searched):
@@ -55,39 +39,16 @@ def recommend(
             "The held-out documents cannot tell patterns apart: every pattern scored exactly as"
             " all-F. Give documents longer than index_topk.",
         )
-    rule = _yardstick(baseline.held_out, tolerance, loss_tolerance)
-    passing = [f for f in searched if rule.passes(f)]
-    if not passing:
-        return _keep(rule.measure, _why_none(rule, searched))
-    chosen = _fastest(passing)
+    if judgement.chosen is None:
+        return _keep(judgement.measure, _why_none(searched))
+    chosen = next(f for f in searched if f.verdict == judgement.chosen)
     pattern = chosen.pattern
+    baseline = next(f for f in finalists if f.origin == "baseline")
     return Recommendation(
         pattern,
-        rule.measure,
+        judgement.measure,
         f"Serve {pattern}: {pattern.num_full} of {len(pattern)} layers F.",
-        " ".join(_why(rule, chosen, baseline, searched)),
-    )
-
-
-def _yardstick(baseline: Quality, tolerance: float, loss_tolerance: float) -> Yardstick:
-    if baseline.answers and baseline.match_rate >= min(4 * tolerance, 0.5):
-        return Yardstick("match", baseline, tolerance)
-    return Yardstick("loss", baseline, loss_tolerance)
-
-
-def _fastest(passing: list[Finalist]) -> Finalist:
-    """The first (fewest F), unless another is faster beyond the spread in both phases."""
-    chosen = passing[0]
-    for other in passing[1:]:
-        if other.speed and chosen.speed and _clearly_faster(other, chosen):
-            chosen = other
-    return chosen
-
-
-def _clearly_faster(a: Finalist, b: Finalist) -> bool:
-    return (
-        a.speed.prefill_ratio.low > b.speed.prefill_ratio.high
-        and a.speed.decode_ratio.low > b.speed.decode_ratio.high
+        " ".join(_why(chosen, baseline, searched)),
     )
 
 
@@ -95,43 +56,41 @@ def _keep(measure: str, reason: str) -> Recommendation:
     return Recommendation(None, measure, "Keep all-F: no searched pattern is recommended.", reason)
 
 
-def _why_none(rule: Yardstick, searched: list[Finalist]) -> str:
-    closest = min(searched, key=lambda f: (rule.drop(f), f.held_out.divergence))
-    return (
-        f"No searched pattern is within the tolerance of {rule.limit} on held-out documents."
-        f" The closest, {closest.pattern} ({closest.pattern.num_full} F), has {rule.words(closest)}"
-        f" ({rule.figure(rule.baseline)})."
-        " Search a budget with more F layers, or accept a larger tolerance."
+def _why_none(searched: Sequence[Finalist]) -> str:
+    tested = [f for f in searched if f.verdict.finding is not Finding.INTERVAL]
+    words = [f"{f.pattern.num_full} F ({f.pattern}): {f.verdict.sentence}" for f in tested]
+    return " ".join(
+        [
+            "No searched pattern was shown to be within the tolerance on held-out documents.",
+            *words,
+            "Search a budget with more F layers, give more documents, or accept a larger"
+            " --tolerance.",
+        ]
     )
 
 
-def _why(
-    rule: Yardstick, chosen: Finalist, baseline: Finalist, searched: list[Finalist]
-) -> list[str]:
+def _why(chosen: Finalist, baseline: Finalist, searched: Sequence[Finalist]) -> list[str]:
     quality = chosen.held_out
-    of = f"{quality.answers} answers" if rule.measure == "match" else f"{quality.tokens} tokens"
     return [
-        f"On {quality.documents} held-out documents ({of}) it has {rule.words(chosen)}"
-        f" ({rule.figure(rule.baseline)}), within the tolerance of {rule.limit};"
-        f" its divergence from all-F is {nats(quality.divergence, quality.divergence_stderr)}"
-        " nats a token.",
-        *_fallback_words(rule),
-        *_decoding_words(rule, chosen, baseline),
+        chosen.verdict.sentence,
+        f"Its divergence from all-F is {nats(quality.divergence, quality.divergence_stderr)} nats"
+        f" a token on {quality.documents} held-out documents.",
+        *_fallback_words(chosen, baseline),
+        *_decoding_words(chosen, baseline),
         *_speed_words(chosen, baseline),
-        *_caution_words(rule, chosen, searched),
-        _next_words(rule, chosen, searched),
+        *_smaller_words(chosen, searched),
     ]
 
 
-def _fallback_words(rule: Yardstick) -> list[str]:
-    if rule.measure == "match":
+def _fallback_words(chosen: Finalist, baseline: Finalist) -> list[str]:
+    if chosen.verdict.measure is Measure.ACCURACY:
         return []
-    if not rule.baseline.answers:
+    if not baseline.held_out.answers:
         return ["The documents mark no answers, so the loss decided."]
-    return [f"All-F has only {match(rule.baseline)} % of the answers right, so the loss decided."]
+    return ["All-F has too few of the answers right to lose any, so the loss decided."]
 
 
-def _decoding_words(rule: Yardstick, chosen: Finalist, baseline: Finalist) -> list[str]:
+def _decoding_words(chosen: Finalist, baseline: Finalist) -> list[str]:
     if not (chosen.task and baseline.task):
         return []
     words = (
@@ -139,8 +98,7 @@ def _decoding_words(rule: Yardstick, chosen: Finalist, baseline: Finalist) -> li
         f" {strict(chosen.task)} % (strict match), all-F {strict(baseline.task)} %"
     )
     lost = baseline.task.strict - chosen.task.strict
-    limit = rule.tolerance if rule.measure == "match" else TOLERANCE
-    if lost > limit + 1e-12:
+    if lost > 2 * max(chosen.task.strict_stderr, chosen.verdict.tolerance):
         words += f": {100 * lost:.1f} points below, MORE than the tolerance, so check this first"
     return [words + "."]
 
@@ -167,29 +125,15 @@ def _noise(baseline: Finalist, ratio: str) -> float:
     return max(1.0, getattr(baseline.speed, ratio).high) if baseline.speed else 1.0
 
 
-def _caution_words(rule: Yardstick, chosen: Finalist, searched: list[Finalist]) -> list[str]:
-    words = ["This is a point estimate, not yet a proof."]
-    if rule.measure == "match":
-        error = hypot(chosen.held_out.match_stderr, rule.baseline.match_stderr)
-        words[0] = (
-            "This is a point estimate, not yet a proof: were the answers independent, the"
-            f" difference would have a standard error of {percent(error)} points."
-        )
-    size = chosen.pattern.num_full
-    largest = max((f.pattern.num_full for f in searched if not rule.passes(f)), default=0)
-    if largest > size:
-        words.append(f"A pattern with {largest} F missed the tolerance: expect noise.")
-    if any(rule.passes(f) for f in searched if f.pattern.num_full < size):
-        words.append("A smaller budget is within the tolerance too, but was measured slower.")
-    return words
-
-
-def _next_words(rule: Yardstick, chosen: Finalist, searched: list[Finalist]) -> str:
+def _smaller_words(chosen: Finalist, searched: Sequence[Finalist]) -> list[str]:
     smaller = [f for f in searched if f.pattern.num_full < chosen.pattern.num_full]
     if not smaller:
-        return "No smaller budget was searched."
-    following = max(smaller, key=lambda f: (f.pattern.num_full, -rule.drop(f)))
-    return (
-        f"The next smaller budget, {following.pattern.num_full} F ({following.pattern}),"
-        f" has {rule.words(following)}."
-    )
+        return ["No smaller budget was searched."]
+    following = max(smaller, key=lambda f: f.pattern.num_full)
+    words = [
+        f"The next smaller budget, {following.pattern.num_full} F ({following.pattern}):"
+        f" {following.verdict.sentence}"
+    ]
+    if any(f.verdict.finding is Finding.WITHIN for f in smaller):
+        words.append("A smaller budget is within the tolerance too, but was measured slower.")
+    return words

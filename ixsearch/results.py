@@ -9,6 +9,7 @@ from statistics import stdev
 
 from ixsearch.patterns import Pattern
 from ixsearch.runtime.interface import DocumentScore
+from ixsearch.verdict.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,8 @@ class Finalist:
     held_out: Quality
     task: TaskScore | None = None
     speed: Speed | None = None
+    verdict: Verdict | None = None
+    """Of all but the baseline."""
 
 
 @dataclass(frozen=True)

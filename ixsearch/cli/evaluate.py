@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from ixsearch.cli.errors import when_interrupted
-from ixsearch.cli.options import Device, Documents, Gsm8k, Json, Model, NumQuestions, Seed
+from ixsearch.cli.options import (
+    Context,
+    Device,
+    Documents,
+    Gsm8k,
+    Json,
+    Model,
+    NumQuestions,
+    Seed,
+    Tolerance,
+)
 from ixsearch.cli.subject import Subject, check_subject, read_subject
 from ixsearch.job.locate import locate_model
 from ixsearch.patterns import PatternError
@@ -31,9 +41,11 @@ def evaluate(
     ] = ...,
     documents: Documents = None,
     gsm8k: Gsm8k = None,
+    context: Context = None,
     questions: NumQuestions = None,
     seed: Seed = 0,
     device: Device = None,
+    tolerance: Tolerance = 0.03,
     as_json: Json = False,
 ) -> None:
     """Score one pattern beside all-F: divergence, loss, right answers, decoding, speed."""
@@ -49,10 +61,10 @@ def evaluate(
         from ixsearch.output.evaluation import evaluation_summary, print_evaluation
         from ixsearch.output.progress import RunProgress
 
-        sources = Sources(model, documents, gsm8k, questions, seed, device)
+        sources = Sources(model, documents, gsm8k, context, questions, seed, device)
         said = [str(f) for f in subject.findings if f.level == "warning"]
         with RunProgress(PHASES, bars=not as_json) as progress:
-            found = run(subject.pattern, sources, progress, said)
+            found = run(subject.pattern, sources, progress, said, tolerance)
     if as_json:
         typer.echo(json.dumps(evaluation_summary(found), allow_nan=False))
     else:

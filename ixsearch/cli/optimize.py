@@ -9,7 +9,17 @@ from typing import Annotated
 import typer
 
 from ixsearch.cli.errors import when_interrupted
-from ixsearch.cli.options import Device, Documents, Gsm8k, Json, Model, NumQuestions, Seed
+from ixsearch.cli.options import (
+    Context,
+    Device,
+    Documents,
+    Gsm8k,
+    Json,
+    Model,
+    NumQuestions,
+    Seed,
+    Tolerance,
+)
 
 EXAMPLES = """\
 \b
@@ -68,13 +78,9 @@ def optimize(
         float | None,
         typer.Option(min=0, metavar="S", help="End the search after S seconds, then evaluate."),
     ] = None,
-    tolerance: Annotated[
-        float,
-        typer.Option(
-            min=0, max=1, help="Accepted drop of the share of right answers: 0.05 is 5 points."
-        ),
-    ] = 0.05,
+    tolerance: Tolerance = 0.03,
     gsm8k: Gsm8k = None,
+    context: Context = None,
     questions: NumQuestions = None,
     device: Device = None,
     as_json: Json = False,
@@ -96,7 +102,7 @@ def optimize(
         from ixsearch.output.tables import print_outcome
 
         settings = Settings(
-            sources=Sources(model, documents, gsm8k, questions, seed, device),
+            sources=Sources(model, documents, gsm8k, context, questions, seed, device),
             budget=budget,
             retention=retention,
             search=search,

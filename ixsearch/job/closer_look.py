@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ixsearch.job.inputs import Inputs
+from ixsearch.job.judging import Evidence
 from ixsearch.patterns import Pattern
 from ixsearch.results import Finalist, Quality
 from ixsearch.runtime.interface import Progress, Workload
@@ -13,19 +14,26 @@ from ixsearch.search.finalists import Chosen
 from ixsearch.speed import measure_speed
 from ixsearch.tasks.visibility import blindness_warning
 
+ALL_FINALISTS = 8
+"""Held-out documents that every finalist is scored on; those put to the test meet the rest too."""
 FASTEST = 5
 """Searched patterns whose speed is measured."""
 SPEED_SECONDS = 20.0
 NEW_TOKENS = 32
 
 
-def hold_out(inputs: Inputs, chosen: Sequence[Chosen], progress: Progress) -> list[Finalist]:
-    """Score all finalists on the held-out documents in one pass."""
-    rows = inputs.engine.score(inputs.held_out, [c.pattern for c in chosen], progress)
-    return [
+def hold_out(
+    inputs: Inputs, chosen: Sequence[Chosen], progress: Progress
+) -> tuple[list[Finalist], Evidence]:
+    """Score all finalists on the first held-out documents, in one pass."""
+    documents = inputs.held_out[:ALL_FINALISTS]
+    rows = inputs.engine.score(documents, [c.pattern for c in chosen], progress)
+    finalists = [
         Finalist(c.pattern, c.origin, c.calibration, Quality.of(row))
         for c, row in zip(chosen, rows, strict=True)
     ]
+    scores = {c.pattern: tuple(row) for c, row in zip(chosen, rows, strict=True)}
+    return finalists, Evidence(documents, scores)
 
 
 def decode(
@@ -85,3 +93,25 @@ def time_patterns(
         progress=progress,
     )
     return [replace(f, speed=speeds.get(f.pattern)) for f in finalists], workload
+
+
+def put_to_the_test(
+    inputs: Inputs,
+    evidence: Evidence,
+    tested: Sequence[Pattern],
+    finalists: Sequence[Finalist],
+    progress: Progress,
+) -> Evidence:
+    """Score the patterns under test on all held-out documents, and a damaged one beside them.
+
+    How much the questions of a document are lost together is seen best on the uniform pattern.
+    """
+    rest = inputs.held_out[ALL_FINALISTS:]
+    if not (tested and rest):
+        return evidence
+    sizes = {p.num_full for p in tested}
+    uniform = [
+        f.pattern for f in finalists if f.origin == "uniform" and f.pattern.num_full in sizes
+    ]
+    patterns = dict.fromkeys([inputs.model.baseline, *tested, *uniform[-1:]])
+    return evidence.extended(inputs.engine, rest, list(patterns), progress)

@@ -6,16 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ixsearch.job.clock import now
-from ixsearch.job.closer_look import decode, hold_out, time_patterns
+from ixsearch.job.closer_look import decode, hold_out, put_to_the_test, time_patterns
 from ixsearch.job.inputs import Sources, load_inputs
+from ixsearch.job.judging import judge_finalists
 from ixsearch.output.progress import RunProgress
 from ixsearch.patterns import Pattern
-from ixsearch.results import DocumentSet, Finalist, Quality
+from ixsearch.results import DocumentSet, Finalist
 from ixsearch.runtime.interface import ModelInfo, Workload
 from ixsearch.search.finalists import Chosen
+from ixsearch.verdict.measure import TOLERANCE
 from ixsearch.version import __version__
 
-PHASES = {"start": 10.0, "calibration": 6.0, "held-out": 6.0, "decoding": 30.0, "speed": 15.0}
+PHASES = {
+    "start": 10.0,
+    "calibration": 6.0,
+    "held-out": 6.0,
+    "verdict": 35.0,
+    "decoding": 30.0,
+    "speed": 15.0,
+}
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,11 @@ class Evaluation:
 
 
 def evaluate(
-    pattern: Pattern, sources: Sources, progress: RunProgress, warnings: Sequence[str] = ()
+    pattern: Pattern,
+    sources: Sources,
+    progress: RunProgress,
+    warnings: Sequence[str] = (),
+    tolerance: float = TOLERANCE,
 ) -> Evaluation:
     """Score a pattern beside all-F on the documents, the questions and speed.
 
@@ -58,12 +71,18 @@ def evaluate(
     patterns = list(dict.fromkeys([inputs.model.baseline, pattern]))
     rows = inputs.engine.score(inputs.calibration, patterns, progress.phase("calibration"))
     chosen = [
-        Chosen(p, origin, Quality.of(row))
+        Chosen(p, origin, tuple(row))
         for p, origin, row in zip(patterns, ("baseline", "given"), rows, strict=False)
     ]
-    finalists = hold_out(inputs, chosen, progress.phase("held-out"))
+    finalists, evidence = hold_out(inputs, chosen, progress.phase("held-out"))
+    tested = patterns[1:]
+    evidence = put_to_the_test(inputs, evidence, tested, finalists, progress.phase("verdict"))
     finalists, said = decode(inputs, finalists, patterns, progress.phase("decoding"))
     finalists, workload = time_patterns(inputs, finalists, patterns, progress.phase("speed"))
+    if tested:
+        finalists, _ = judge_finalists(
+            inputs.model, evidence, finalists, tested, tolerance, sources.seed
+        )
     progress.close()
     return Evaluation(
         model=inputs.model,

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 
+from ixsearch.job import documents
 from ixsearch.job.device import check_device
+from ixsearch.job.documents import Split
 from ixsearch.job.locate import is_bundled, locate_model
-from ixsearch.job.questions import Bundled, Gsm8k, Questions
+from ixsearch.job.questions import Bundled, Gsm8k, Gsm8kLong, Questions
 from ixsearch.patterns import IxsearchError
 from ixsearch.results import DocumentSet
 from ixsearch.runtime.engine import NativeEngine
 from ixsearch.runtime.interface import Document, Engine, ModelInfo
 from ixsearch.runtime.tokenizer import Tokenizer
-from ixsearch.tasks.corpus import bundled_documents
-from ixsearch.tasks.document_files import describe_documents, read_documents
+from ixsearch.tasks.document_files import describe_documents
+from ixsearch.tasks.gsm8k import HUB_NAME, Gsm8kData, load_gsm8k
 from ixsearch.tasks.visibility import blindness_warning, require_scored_tokens
 
-BUNDLED_DOCUMENTS = 8
-"""Of each split: enough to rank patterns, few enough for two cores."""
-CALIBRATION_SHARE = 2 / 3
-"""Of a user's documents; the rest is held out."""
+GSM8K_LONG = "gsm8k-long"
+"""Written in place of a file of documents."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +28,19 @@ class Sources:
     """Where everything comes from, as the user says it."""
 
     model: str | None = None
-    documents: Path | None = None
-    gsm8k: Path | None = None
+    documents: str | None = None
+    """A jsonl file, or `gsm8k-long`."""
+    gsm8k: str | None = None
+    """A folder, or the hub's data set."""
+    context: int | None = None
+    """Tokens of a gsm8k-long document."""
     questions: int | None = None
     seed: int = 0
     device: str | None = None
+
+    @property
+    def asks_long(self) -> bool:
+        return self.documents == GSM8K_LONG
 
 
 @dataclass(frozen=True)
@@ -71,14 +77,15 @@ def load_inputs(sources: Sources) -> Inputs:
     engine = NativeEngine.load(folder, device=sources.device, name=sources.model)
     tokenizer = Tokenizer.load(folder)
     model = engine.describe()
-    calibration, held_out, source = _documents(sources, tokenizer, model)
+    gsm8k = _gsm8k(sources)
+    split = _split(sources, gsm8k, tokenizer, model)
     sets = (
-        describe_documents("calibration", source, calibration, model.index_topk),
-        describe_documents("held-out", source, held_out, model.index_topk),
+        describe_documents("calibration", split.source, split.calibration, model.index_topk),
+        describe_documents("held-out", split.source, split.held_out, model.index_topk),
     )
     for each in sets:
         require_scored_tokens(each, model.index_topk)
-    questions = _questions(sources, bundled)
+    questions = _questions(sources, gsm8k, bundled)
     if questions is not None:
         questions.check(model, tokenizer)
     said = (
@@ -88,49 +95,40 @@ def load_inputs(sources: Sources) -> Inputs:
         engine=engine,
         tokenizer=tokenizer,
         model=model,
-        calibration=calibration,
-        held_out=held_out,
+        calibration=split.calibration,
+        held_out=split.held_out,
         sets=sets,
         questions=questions,
         warnings=tuple(text for text in said if text),
     )
 
 
-def _documents(
-    sources: Sources, tokenizer: Tokenizer, model: ModelInfo
-) -> tuple[list[Document], list[Document], str]:
+def _split(
+    sources: Sources, gsm8k: Gsm8kData | None, tokenizer: Tokenizer, model: ModelInfo
+) -> Split:
     if sources.documents is None:
-        calibration, held_out = (
-            bundled_documents(split, BUNDLED_DOCUMENTS, tokenizer, sources.seed)
-            for split in ("calibration", "held-out")
-        )
-        return calibration, held_out, f"bundled word problems, seed {sources.seed}"
-    found = read_documents(
-        sources.documents, tokenizer, max_tokens=model.max_positions, vocab_size=model.vocab_size
-    )
-    return *split_documents(found, sources.seed, str(sources.documents)), str(sources.documents)
+        return documents.bundled(tokenizer, sources.seed)
+    if gsm8k is not None and sources.asks_long:
+        return documents.gsm8k_long(gsm8k, tokenizer, model, sources.context, sources.seed)
+    return documents.from_file(Path(sources.documents), tokenizer, model, sources.seed)
 
 
-def split_documents(
-    documents: Sequence[Document], seed: int, source: str
-) -> tuple[list[Document], list[Document]]:
-    """Two thirds to calibrate on, one third held out; which is which depends on the seed alone.
-
-    Raises:
-        IxsearchError: fewer than two different documents.
-    """
-    distinct = list({d.digest: d for d in documents}.values())
-    if len(distinct) < 2:
+def _gsm8k(sources: Sources) -> Gsm8kData | None:
+    if sources.context is not None and not sources.asks_long:
+        raise IxsearchError(f"--context belongs to --documents {GSM8K_LONG}: give both or neither")
+    if not sources.asks_long:
+        return None
+    if sources.gsm8k is None:
         raise IxsearchError(
-            f"{source}: {len(distinct)} different documents: at least 2 are needed, since what the"
-            " search sees must not judge its result"
+            f"--documents {GSM8K_LONG}: give --gsm8k too, a folder with train.jsonl and test.jsonl,"
+            f" or {HUB_NAME}"
         )
-    order = Random(seed).sample(range(len(distinct)), len(distinct))
-    cut = min(max(1, round(len(distinct) * CALIBRATION_SHARE)), len(distinct) - 1)
-    return [distinct[i] for i in sorted(order[:cut])], [distinct[i] for i in sorted(order[cut:])]
+    return load_gsm8k(sources.gsm8k)
 
 
-def _questions(sources: Sources, bundled: bool) -> Questions | None:
+def _questions(sources: Sources, gsm8k: Gsm8kData | None, bundled: bool) -> Questions | None:
+    if gsm8k is not None:
+        return Gsm8kLong(gsm8k, "scattered", sources.context, sources.questions, sources.seed)
     if sources.gsm8k is not None:
-        return Gsm8k(sources.gsm8k, sources.questions)
+        return Gsm8k(Path(sources.gsm8k), sources.questions)
     return Bundled(sources.questions, sources.seed) if bundled else None

@@ -12,17 +12,19 @@ from ixsearch.job.clock import now
 from ixsearch.job.closer_look import (
     decode,
     hold_out,
+    put_to_the_test,
     time_patterns,
     worth_decoding,
     worth_timing,
 )
 from ixsearch.job.inputs import Inputs, Sources, load_inputs
+from ixsearch.job.judging import judge_finalists, leaders
 from ixsearch.output.folder import check_output_folder
 from ixsearch.output.outcome import Outcome, Totals
 from ixsearch.output.progress import Report, RunProgress
 from ixsearch.output.write import write_outcome
 from ixsearch.patterns import IxsearchError
-from ixsearch.recommendation import TOLERANCE, recommend
+from ixsearch.recommendation import recommend
 from ixsearch.search.budgets import default_budgets, parse_budgets, parse_retentions
 from ixsearch.search.finalists import choose_finalists
 from ixsearch.search.identity import digest_of, identity_of
@@ -32,9 +34,17 @@ from ixsearch.search.space import SearchSpace
 from ixsearch.search.storage import storage_url
 from ixsearch.search.strategy import DEFAULT_SEARCH, proposers
 from ixsearch.search.study import PatternStudy
+from ixsearch.verdict.measure import TOLERANCE
 from ixsearch.version import __version__
 
-PHASES = {"start": 10.0, "search": 130.0, "held-out": 25.0, "decoding": 60.0, "speed": 20.0}
+PHASES = {
+    "start": 10.0,
+    "search": 130.0,
+    "held-out": 20.0,
+    "verdict": 40.0,
+    "decoding": 30.0,
+    "speed": 20.0,
+}
 """With their usual seconds for the bundled model on two cores."""
 DEFAULT_STORAGE = "ixsearch.db"
 
@@ -131,23 +141,29 @@ def _judge(
         raise IxsearchError(
             "the search ended before any pattern was scored: give it more --timeout or --n-trials"
         )
-    finalists = hold_out(inputs, chosen, progress.phase("held-out"))
+    model, seed = inputs.model, settings.sources.seed
+    tested = leaders(model, inputs.calibration, chosen, settings.tolerance)
+    finalists, evidence = hold_out(inputs, chosen, progress.phase("held-out"))
+    evidence = put_to_the_test(inputs, evidence, tested, finalists, progress.phase("verdict"))
     wanted = worth_decoding(finalists)
     finalists, said = decode(inputs, finalists, wanted, progress.phase("decoding"))
     timed = worth_timing(finalists)
     finalists, workload = time_patterns(inputs, finalists, timed, progress.phase("speed"))
+    finalists, judgement = judge_finalists(
+        model, evidence, finalists, tested, settings.tolerance, seed
+    )
     progress.close()
     return Outcome(
-        model=inputs.model,
+        model=model,
         tool_version=__version__,
         date=now(),
-        seed=settings.sources.seed,
+        seed=seed,
         study_name=study.optuna.study_name,
         storage=storage_url(settings.storage),
         document_sets=inputs.sets,
         trials=tuple(study.rows()),
         finalists=tuple(finalists),
-        recommendation=recommend(finalists, settings.tolerance),
+        recommendation=recommend(finalists, judgement),
         totals=Totals(found.evaluations, found.forwards, dict(progress.seconds)),
         workload=workload,
         tolerance=settings.tolerance,

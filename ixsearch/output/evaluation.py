@@ -20,6 +20,8 @@ def print_evaluation(console: Console, found: Evaluation) -> None:
     console.print(Text(f"pattern {found.served.pattern}"))
     console.print(finalists_table(found))
     console.print(measured_on(found))
+    if verdict := found.served.verdict:
+        console.print(Text(verdict.sentence, style="bold"))
 
 
 def evaluation_summary(found: Evaluation) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from ixsearch.results import Quality, Ratio, TaskScore
+from ixsearch.verdict.interval import Interval
 
 DASH = "–"
 
@@ -20,6 +21,11 @@ def nats(value: float, stderr: float | None = None) -> str:
     if stderr is None or not isfinite(stderr):
         return text
     return f"{text} ±{stderr:.0e}" if small else f"{text} ±{stderr:.4f}"
+
+
+def interval(found: Interval | None) -> str:
+    """Of a divergence: `0.0010 to 0.0031`."""
+    return f"{nats(found.low)} to {nats(found.high)}" if found else DASH
 
 
 def percent(share: float, stderr: float | None = None) -> str:

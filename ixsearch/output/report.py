@@ -8,6 +8,7 @@ from ixsearch.output.markdown import cell, line, table
 from ixsearch.output.outcome import Outcome
 from ixsearch.output.provenance import files, measured_on, search
 from ixsearch.results import Finalist
+from ixsearch.verdict.words import range_of_loss
 
 
 def report(outcome: Outcome, picture: str | None, note: str = "") -> str:
@@ -20,6 +21,7 @@ def report(outcome: Outcome, picture: str | None, note: str = "") -> str:
         _warnings(outcome),
         _recommendation(outcome),
         _finalists(outcome),
+        _verdicts(outcome),
         _speed(outcome),
         _front(outcome, picture, note),
         measured_on(outcome),
@@ -67,6 +69,35 @@ def _finalists(outcome: Outcome) -> list[str]:
         ),
     )
     return ["## Finalists, on held-out documents", "", *rows, "", *_legend(outcome), "", *letters]
+
+
+def _verdicts(outcome: Outcome) -> list[str]:
+    judged = [f for f in outcome.finalists if f.verdict]
+    if not judged:
+        return []
+    rows = table(
+        "pattern | F | verdict | lost | gained | of questions | net loss, points"
+        " | divergence, 95 % interval",
+        (
+            (
+                _name(f, outcome),
+                f.pattern.num_full,
+                f.verdict.finding,
+                f.verdict.comparison.losses,
+                f.verdict.comparison.gains,
+                f.verdict.comparison.questions,
+                range_of_loss(f.verdict.comparison),
+                fig.interval(f.verdict.comparison.divergence),
+            )
+            for f in judged
+        ),
+    )
+    text = (
+        "Questions that only all-F, or only the pattern, has right. The range of the net loss is a"
+        " 90 % interval: each end holds with 95 % confidence. Only the patterns that calibration"
+        " chose are put to the test, on more documents than the others."
+    )
+    return ["## Verdicts", "", *rows, "", text]
 
 
 def _legend(outcome: Outcome) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ixsearch.patterns import Pattern
 from ixsearch.results import Quality
+from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search.runner import best_patterns
 from ixsearch.search.score import TrialScore
 from ixsearch.search.space import SearchSpace
@@ -14,12 +15,16 @@ from ixsearch.search.space import SearchSpace
 
 @dataclass(frozen=True)
 class Chosen:
-    """A pattern to be looked at closely, with its score on the calibration documents."""
+    """A pattern to be looked at closely, with its scores on the calibration documents."""
 
     pattern: Pattern
     origin: str
     """baseline, best or uniform."""
-    calibration: Quality
+    scores: tuple[DocumentScore, ...]
+
+    @property
+    def calibration(self) -> Quality:
+        return Quality.of(self.scores)
 
 
 def choose_finalists(
@@ -43,4 +48,4 @@ def choose_finalists(
     for pattern, origin in wanted:
         if pattern in scores:
             origins.setdefault(pattern, origin)
-    return [Chosen(p, origin, scores[p].quality) for p, origin in origins.items()]
+    return [Chosen(p, origin, scores[p].documents) for p, origin in origins.items()]

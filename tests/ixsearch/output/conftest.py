@@ -12,8 +12,10 @@ from ixsearch.patterns import Pattern
 from ixsearch.recommendation import recommend
 from ixsearch.results import DocumentSet, Finalist, Quality, Ratio, Speed, TaskScore, TrialRow
 from ixsearch.runtime.interface import ModelInfo, Workload
+from tests.ixsearch.judged import judged
 
 LAYERS = 16
+TOLERANCE = 0.08
 
 
 def quality(divergence: float, matched: int, documents: int = 8) -> Quality:
@@ -81,7 +83,7 @@ def trial_rows() -> tuple[TrialRow, ...]:
 
 @pytest.fixture
 def outcome() -> Outcome:
-    found = finalists()
+    found, judgement = judged(finalists(), TOLERANCE)
     return Outcome(
         model=ModelInfo(
             name="drop-16",
@@ -109,11 +111,11 @@ def outcome() -> Outcome:
             DocumentSet("held-out", "worlds seed 2", 8, 6200, 2950, 3150, "ef56ab78"),
         ),
         trials=trial_rows(),
-        finalists=found,
-        recommendation=recommend(found),
+        finalists=tuple(found),
+        recommendation=recommend(found, judgement),
         totals=Totals(57, 36.25, {"start": 14.2, "search": 88.1, "held-out": 152.0}),
         workload=Workload(context=512, batch=4, new_tokens=32),
-        tolerance=0.05,
+        tolerance=TOLERANCE,
         warnings=(),
         command="ixsearch optimize --storage postgresql://me:secret@host/db --seed 17",
     )
@@ -121,7 +123,8 @@ def outcome() -> Outcome:
 
 @pytest.fixture
 def none_recommended(outcome) -> Outcome:
-    return replace(outcome, recommendation=recommend(outcome.finalists, tolerance=0.001))
+    found, judgement = judged(outcome.finalists, 0.001)
+    return replace(outcome, finalists=tuple(found), recommendation=recommend(found, judgement))
 
 
 @pytest.fixture

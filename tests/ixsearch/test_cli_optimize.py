@@ -1,0 +1,206 @@
+"""`ixsearch optimize` end to end on a small model."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+
+import pytest
+import yaml
+
+from ixsearch.patterns import Pattern, read_pattern_file
+from ixsearch.runtime.engine import NativeEngine
+
+from .job.small import LAYERS, TOPK, copy_storage, finished_trials, make_documents, run
+
+FILES = {
+    ".ixsearch-output.json",
+    "front.png",
+    "overrides/hf_overrides.json",
+    "overrides/sglang.yaml",
+    "overrides/vllm.yaml",
+    "pattern.yaml",
+    "report.md",
+    "trials.csv",
+}
+pytestmark = pytest.mark.usefixtures("quick_speed")
+
+
+def rows_of(out):
+    return list(csv.DictReader((out / "trials.csv").read_text().splitlines()))
+
+
+def test_every_file_is_there_and_no_other(finished):
+    found = {p.relative_to(finished.out).as_posix() for p in finished.out.rglob("*") if p.is_file()}
+    assert found == FILES
+    assert [p.name for p in finished.out.parent.iterdir() if "ixsearch-" in p.name] == []
+
+
+def test_the_pattern_and_the_overrides_read_back_as_the_same(finished):
+    served = Pattern(finished.said["recommendation"]["served"])
+    file = read_pattern_file(finished.out / "pattern.yaml")
+    assert file.pattern == served
+    assert file.model.num_hidden_layers == len(served) == LAYERS
+    assert file.model.config_hash == finished.said["model"]["config_hash"]
+    vllm = yaml.safe_load((finished.out / "overrides/vllm.yaml").read_text())
+    assert Pattern(vllm["hf-overrides"]["index_topk_pattern"]) == served
+    sglang = yaml.safe_load((finished.out / "overrides/sglang.yaml").read_text())
+    args = json.loads(sglang["json-model-override-args"])
+    assert Pattern(args["index_topk_pattern"]) == served
+    plain = json.loads((finished.out / "overrides/hf_overrides.json").read_text())
+    assert Pattern(plain["index_topk_pattern"]) == served
+    assert run("validate", finished.out / "pattern.yaml", "--model", finished.args[1])[0] == 0
+
+
+def test_provenance_says_what_it_was_measured_on(finished):
+    came = read_pattern_file(finished.out / "pattern.yaml").provenance
+    assert came.seed == 0 and came.study == finished.said["study"]["name"]
+    assert [d.role for d in came.documents] == ["calibration", "held-out"]
+    assert [d.digest for d in came.documents] == [d["digest"] for d in finished.said["documents"]]
+    assert len({d.digest for d in came.documents}) == 2
+
+
+def test_json_holds_the_run(finished):
+    said = finished.said
+    assert said["totals"]["evaluations"] == said["totals"]["trials"] == len(rows_of(finished.out))
+    assert [d["documents"] for d in said["documents"]] == [4, 2]
+    assert said["model"]["index_topk"] == TOPK
+    baseline, *others = said["finalists"]
+    assert baseline["pattern"] == "F" * LAYERS and baseline["origin"] == "baseline"
+    assert baseline["held_out"]["divergence"] == 0
+    assert {f["num_full"] for f in others} == {3, 2}
+    assert all(f["held_out"]["divergence"] > 0 for f in others)
+    assert [f["origin"] for f in said["finalists"] if f["speed"]] == ["baseline", "best", "best"]
+    assert all(f["task"] is None for f in said["finalists"])
+    assert set(said["totals"]["seconds"]) == {
+        "start", "search", "held-out", "verdict", "decoding", "speed",
+    }  # fmt: skip
+    assert said["folder"] == str(finished.out)
+
+
+def test_stderr_has_a_line_a_phase_and_no_noise(finished):
+    phases = [line.partition(":")[0] for line in finished.err.splitlines()]
+    assert phases == ["start", "search", "held-out", "verdict", "decoding", "speed"]
+
+
+def test_trials_are_those_of_the_study(finished):
+    trials = finished_trials(finished.storage)
+    rows = rows_of(finished.out)
+    assert {row["pattern"] for row in rows} == set(trials)
+    for row in rows:
+        (divergence, num_full), letters, _ = trials[row["pattern"]]
+        assert (float(row["divergence"]), int(row["num_full"])) == (divergence, num_full)
+        assert "".join(letters[name] for name in sorted(letters)) == row["pattern"]
+    assert rows[0]["proposer"] == "baseline"
+    assert {row["proposer"] for row in rows} == {"baseline", "uniform", "lazy-greedy", "swaps"}
+
+
+def test_the_best_is_the_least_divergence_of_all_trials(finished):
+    rows = rows_of(finished.out)
+    for budget in (3, 2):
+        (best,) = (
+            f
+            for f in finished.said["finalists"]
+            if f["num_full"] == budget and f["origin"] == "best"
+        )
+        least = min(float(r["divergence"]) for r in rows if int(r["num_full"]) == budget)
+        assert best["calibration"]["divergence"] == pytest.approx(least, rel=1e-12)
+
+
+def test_report_names_pattern_study_and_command(finished):
+    text = (finished.out / "report.md").read_text()
+    for word in (finished.said["recommendation"]["served"], finished.said["study"]["name"]):
+        assert word in text
+    assert "front.png" in text
+
+
+def test_a_repeated_run_scores_nothing_and_finds_the_same(finished, tmp_path):
+    storage = copy_storage(finished.storage, tmp_path / "study.db")
+    code, out, _ = run(*finished.args, "--storage", storage, "--out", tmp_path / "out", "--json")
+    said = json.loads(out)
+    assert code == 0
+    assert said["totals"]["evaluations"] == 0 and said["totals"]["forward_equivalents"] == 0
+    assert said["totals"]["trials"] == finished.said["totals"]["trials"]
+    for now, before in zip(said["finalists"], finished.said["finalists"], strict=True):
+        for key in ("pattern", "origin", "calibration", "held_out"):
+            assert now[key] == before[key]
+    assert said["recommendation"]["served"] == finished.said["recommendation"]["served"]
+
+
+def test_tables_on_a_terminal_and_a_second_run_into_the_same_folder(finished, tmp_path):
+    out = shutil.copytree(finished.out, tmp_path / "out")
+    (out / "notes.txt").write_text("mine")
+    storage = copy_storage(finished.storage, tmp_path / "study.db")
+    code, said, _ = run(*finished.args, "--storage", storage, "--out", out)
+    assert code == 0
+    assert finished.said["recommendation"]["headline"] in said
+    assert f"Written to {out}" in said
+    assert (out / "notes.txt").read_text() == "mine"
+    assert {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()} == {
+        *FILES,
+        "notes.txt",
+    }
+
+
+def test_n_trials_then_more(finished, tmp_path, monkeypatch):
+    scored = []
+    score = NativeEngine.score
+
+    def spy(self, documents, patterns, progress=None):
+        if len(documents) == 4:  # calibration
+            scored.extend(p.letters for p in patterns)
+        return score(self, documents, patterns, progress)
+
+    monkeypatch.setattr(NativeEngine, "score", spy)
+    args = (*finished.args, "--storage", tmp_path / "study.db", "--out", tmp_path / "out", "--json")
+    first = json.loads(run(*args, "--n-trials", 3)[1])
+    assert (first["totals"]["evaluations"], first["totals"]["trials"], len(scored)) == (3, 3, 3)
+    assert any("--n-trials" in warning for warning in first["warnings"])
+    before = finished_trials(tmp_path / "study.db")
+    again = json.loads(run(*args, "--n-trials", 3)[1])
+    assert again["totals"]["evaluations"] == 0 and len(scored) == 3
+    rest = json.loads(run(*args)[1])
+    trials = finished_trials(tmp_path / "study.db")
+    assert rest["totals"]["evaluations"] == rest["totals"]["trials"] - 3 == len(scored) - 3
+    assert len(set(scored)) == len(scored)
+    assert before.items() <= trials.items()
+    assert trials == finished_trials(finished.storage)
+    assert rest["warnings"] == []
+
+
+def test_only_the_baseline(finished, tmp_path):
+    storage, out = tmp_path / "study.db", tmp_path / "out"
+    args = (*finished.args, "--storage", storage, "--out", out, "--n-trials", 1, "--json")
+    code, said, _ = run(*args)
+    said = json.loads(said)
+    assert code == 0
+    assert said["recommendation"]["pattern"] is None
+    assert said["recommendation"]["served"] == "F" * LAYERS
+    assert [f["origin"] for f in said["finalists"]] == ["baseline"]
+
+
+def test_no_time_at_all(finished, tmp_path):
+    storage, out = tmp_path / "study.db", tmp_path / "out"
+    code, said, err = run(*finished.args, "--storage", storage, "--out", out, "--timeout", 0)
+    assert (code, said) == (1, "")
+    assert "before any pattern was scored" in err and "--timeout" in err
+    assert not out.exists()
+
+
+def test_greedy_shares_of_layers_and_a_seed(small, tmp_path):
+    """Greedy measures every removal; another seed splits the documents otherwise."""
+    make_documents(tmp_path / "texts.jsonl", count=5)
+    code, out, err = run(
+        *("optimize", small / "model", "--documents", tmp_path / "texts.jsonl", "--seed", 7),
+        *("--retention", "1,2/5", "--search", "greedy", "--device", "cpu", "--json"),
+        *("--storage", tmp_path / "study.db", "--out", tmp_path / "out"),
+    )
+    assert code == 0, err
+    said = json.loads(out)
+    assert [d["documents"] for d in said["documents"]] == [3, 2]
+    assert said["seed"] == 7 and said["study"]["name"].endswith("-seed7")
+    rows = rows_of(tmp_path / "out")
+    assert {row["proposer"] for row in rows} == {"baseline", "uniform", "greedy", "swaps"}
+    assert [sum(int(row["num_full"]) == n for row in rows) for n in (4, 3)] == [4, 3]
+    assert {f["num_full"] for f in said["finalists"]} == {5, 2}
