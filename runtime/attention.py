@@ -48,14 +48,14 @@ class Attention:
         full: bool,
         carried: TopK | None,
         cache: LayerCache,
-        tables: tuple[RotaryTable, RotaryTable],
+        table: RotaryTable,
         step: Step,
     ) -> tuple[torch.Tensor, TopK]:
         """Attend; an F layer selects anew, an S layer takes what is carried.
 
         Args:
             hidden_Td: after the layer's input norm.
-            tables: angles for MLA and for the indexer.
+            table: angles, of MLA and of the indexer alike.
 
         Returns:
             the output [T, d] and the top-k to carry on.
@@ -65,9 +65,9 @@ class Attention:
         """
         c = self.config
         q_latent = rms_norm(F.linear(hidden_Td, self.q_a), self.q_a_norm, c.latent_norm_eps)
-        angles = tables[0].at(step.positions_T, step.furthest)
+        angles = table.at(step.positions_T, step.furthest)
         self._store(hidden_Td, angles, cache, step)
-        topk = self._topk(hidden_Td, q_latent, full, carried, cache, tables[1], step)
+        topk = self._topk(hidden_Td, q_latent, full, carried, cache, angles, step)
         out_THR, _ = kernels.sparse_mla(
             self._absorbed_query(q_latent, angles),
             cache.latent,
@@ -99,7 +99,7 @@ class Attention:
         full: bool,
         carried: TopK | None,
         cache: LayerCache,
-        table: RotaryTable,
+        angles: tuple[torch.Tensor, torch.Tensor],
         step: Step,
     ) -> TopK:
         if not full:
@@ -108,7 +108,6 @@ class Attention:
             return carried
         if self.indexer is None or cache.indexer_keys is None:
             raise MissingSourceError(f"layer {self.layer} is F and has no indexer weights or cache")
-        angles = table.at(step.positions_T, step.furthest)
         return self.indexer(hidden_Td, q_latent, angles, cache.indexer_keys, step)
 
     def _absorbed_query(

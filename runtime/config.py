@@ -95,10 +95,8 @@ class DsaConfig:
     index_n_heads: int
     index_head_dim: int
     index_topk: int
-    index_rope_head_dim: int
-    """Dims of the indexer head that are rotated; `qk_rope_head_dim` unless the config says."""
     index_rope_layout: str
-    """`half` or `interleaved`."""
+    """`half` or `interleaved`; the indexer rotates the first `qk_rope_head_dim` dims of a head."""
     max_position_embeddings: int
     rms_norm_eps: float
     latent_norm_eps: float
@@ -150,7 +148,6 @@ class DsaConfig:
             model_type=model_type,
             **sizes,
             **experts,
-            index_rope_head_dim=int(data.get("index_rope_head_dim") or sizes["qk_rope_head_dim"]),
             index_rope_layout="interleaved" if interleaved else "half",
             rms_norm_eps=eps,
             latent_norm_eps=eps if latent_norm_eps is None else latent_norm_eps,
@@ -251,13 +248,11 @@ class _Reader:
             raise self.error(f"hidden_act is {self.data['hidden_act']!r}: silu is supported")
         if self.data.get("scoring_func", "sigmoid") != "sigmoid":
             raise self.error(f"scoring_func is {self.data['scoring_func']!r}: sigmoid is supported")
-        if config.index_rope_head_dim > config.index_head_dim or config.index_rope_head_dim % 2:
+        if config.qk_rope_head_dim > config.index_head_dim or config.qk_rope_head_dim % 2:
             raise self.error(
-                f"the indexer rotates {config.index_rope_head_dim} dims of a head of"
-                f" {config.index_head_dim}: an even number that fits is needed"
+                f"qk_rope_head_dim is {config.qk_rope_head_dim}: an even number that fits in"
+                f" index_head_dim, {config.index_head_dim}, is needed"
             )
-        if config.qk_rope_head_dim % 2:
-            raise self.error(f"qk_rope_head_dim is {config.qk_rope_head_dim}: it must be even")
         if config.moe_layers:
             self._check_experts(config)
 

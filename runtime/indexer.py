@@ -58,7 +58,7 @@ class Indexer:
         Args:
             hidden_Td: after the layer's input norm.
             q_latent_TL: the normed query latent, shared with MLA.
-            angles: cos and sin for the indexer's rotated dims.
+            angles: cos and sin, as MLA has them.
             keys: the layer's indexer key cache.
         """
         c = self.config

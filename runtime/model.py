@@ -36,12 +36,12 @@ class DecoderLayer:
         full: bool,
         carried: TopK | None,
         cache: LayerCache,
-        tables: tuple[RotaryTable, RotaryTable],
+        table: RotaryTable,
         step: Step,
     ) -> tuple[torch.Tensor, TopK]:
         """One layer; arguments and errors as in `Attention`."""
         normed = rms_norm(x_Td, self.input_norm, self.eps)
-        attended, topk = self.attention(normed, full, carried, cache, tables, step)
+        attended, topk = self.attention(normed, full, carried, cache, table, step)
         x_Td = x_Td + attended
         return x_Td + self.mlp(rms_norm(x_Td, self.mlp_norm, self.eps)), topk
 
@@ -66,10 +66,7 @@ class DsaModel:
         self.embedding = top["model.embed_tokens.weight"]
         self.norm = top["model.norm.weight"]
         self.head = self.embedding if config.tie_word_embeddings else top["lm_head.weight"]
-        self.tables = (
-            RotaryTable(config.rope, config.qk_rope_head_dim, device),
-            RotaryTable(config.rope, config.index_rope_head_dim, device),
-        )
+        self.table = RotaryTable(config.rope, config.qk_rope_head_dim, device)
 
     @classmethod
     def load(
@@ -102,7 +99,7 @@ class DsaModel:
         cache: LayerCache,
         step: Step,
     ) -> tuple[torch.Tensor, TopK]:
-        return self.layers[layer](x_Td, full, carried, cache, self.tables, step)
+        return self.layers[layer](x_Td, full, carried, cache, self.table, step)
 
     def final_norm(self, x_Td: torch.Tensor) -> torch.Tensor:
         return rms_norm(x_Td, self.norm, self.config.rms_norm_eps)

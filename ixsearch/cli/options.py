@@ -40,7 +40,7 @@ Context = Annotated[
 ]
 NumQuestions = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Questions to decode. Default: 56, of GSM8K all."),
+    typer.Option(min=1, metavar="N", help="Questions to decode. Default: 28, of GSM8K all."),
 ]
 Seed = Annotated[int, typer.Option(help="Draws, or splits, the documents.")]
 Device = Annotated[

@@ -14,7 +14,7 @@ from ixsearch.search.finalists import Chosen
 from ixsearch.speed import measure_speed
 from ixsearch.tasks.visibility import blindness_warning
 
-ALL_FINALISTS = 8
+ALL_FINALISTS = 6
 """Held-out documents that every finalist is scored on; those put to the test meet the rest too."""
 FASTEST = 5
 """Searched patterns whose speed is measured."""

@@ -15,9 +15,9 @@ from ixsearch.tasks.document_files import read_documents
 from ixsearch.tasks.gsm8k import Gsm8kData
 from ixsearch.tasks.gsm8k_long import default_context, gsm8k_documents
 
-CALIBRATION = 8
+CALIBRATION = 6
 """Made documents to calibrate on: enough to rank patterns, few enough for two cores."""
-HELD_OUT = 48
+HELD_OUT = 43
 """Made documents held out. Of the bundled model that is about 176 questions: enough to show a loss
 within 3 points where one is lost."""
 CALIBRATION_SHARE = 2 / 3

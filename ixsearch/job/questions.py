@@ -13,7 +13,7 @@ from ixsearch.runtime.interface import Engine, ModelInfo, Progress, Request
 from ixsearch.runtime.tokenizer import Tokenizer
 from ixsearch.tasks.gsm8k import Gsm8kData
 
-BUNDLED_QUESTIONS = 56
+BUNDLED_QUESTIONS = 28
 
 
 class Questions(Protocol):

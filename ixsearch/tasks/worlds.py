@@ -2,37 +2,37 @@
 
 A document states about a hundred facts in random order, then asks problems until it is full:
 
-    black kettle costs 5
-    Anna wants white bell
-    Dora knows Ella
-    Ella has 78
-    ...
-    Q : Anna buys 3 of what the friend of Dora wants . How much does Anna pay ? Show : Dora knows
-    Ella , Ella wants black kettle , black kettle costs 5 , 3 * 5 = 15 #### 15
+    Facts: A black kettle costs 5. Anna wants white bells. Dora knows Alma. Alma has 78. ...
+    Question: Gina buys 3 shiny oars and 5 of what Ruth's friend wants. How much money is missing?
+    Answer: A shiny oar costs 17. 3 * 17 = 51. Ruth knows Sam. Sam wants tiny kettles. A tiny kettle
+    costs 8. 5 * 8 = 40. 51 + 40 = 91. Gina has 26. 91 - 26 = 65. #### 65
 
 An answer can only be found by looking facts up anywhere in the list, so it depends on which
-positions the attention selects. The solution spells every look-up and every step of the arithmetic.
+positions the attention selects. The solution, one line, spells every look-up and every step of
+the arithmetic; the newline ends it.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from ixsearch.tasks.words import ADJECTIVES, NAMES, NOUNS
+from ixsearch.tasks.words import ADJECTIVES, NAMES, NOUNS, split
 
-NUM_ITEMS = 40
-NUM_PEOPLE = 18
-DOCUMENT_TOKENS = 768
-"""The length the bundled model was trained on."""
-LONGEST_SOLUTION = 92
-"""Tokens."""
+NUM_ITEMS = 48
+NUM_PEOPLE = 24
+DOCUMENT_TOKENS = 1024
+"""The length the bundled model is trained on."""
+LONGEST_SOLUTION = 104
+"""Tokens, with some to spare."""
+
+ITEMS = tuple(f"{adjective} {noun}" for adjective in ADJECTIVES for noun in NOUNS)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A question that ends in `Show :`, and the solution, one line, that ends in `#### N`."""
+    """A question that ends in `Answer:`, and the solution, which ends in `#### N`."""
 
     question: str
     solution: str
@@ -40,7 +40,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class WordDocument:
-    """Facts, one a line, and worked problems about them."""
+    """Facts, in one line, and worked problems about them."""
 
     facts: str
     problems: tuple[Problem, ...]
@@ -62,8 +62,8 @@ class WordDocument:
 
 
 def count_tokens(text: str) -> int:
-    """Tokens of a text of this language: words, single digits and newlines."""
-    return len(re.findall(r"\n|\d|[^\s\d]+", text))
+    """Tokens of a text of this language."""
+    return len(split(text))
 
 
 @dataclass(frozen=True)
@@ -80,41 +80,39 @@ class World:
     purses: tuple[int, ...]
 
     @classmethod
-    def draw(cls, rng: Random) -> World:
-        pairs = [f"{adjective} {noun}" for adjective in ADJECTIVES for noun in NOUNS]
-        people = range(NUM_PEOPLE)
+    def draw(cls, rng: Random, items: int = NUM_ITEMS, people: int = NUM_PEOPLE) -> World:
         return cls(
-            items=tuple(rng.sample(pairs, NUM_ITEMS)),
-            prices=tuple(rng.randint(2, 19) for _ in range(NUM_ITEMS)),
-            people=tuple(rng.sample(NAMES, NUM_PEOPLE)),
-            wants=tuple(rng.randrange(NUM_ITEMS) for _ in people),
-            knows=tuple((i + rng.randrange(1, NUM_PEOPLE)) % NUM_PEOPLE for i in people),
-            purses=tuple(rng.randint(10, 150) for _ in people),
+            items=tuple(rng.sample(ITEMS, items)),
+            prices=tuple(rng.choices(range(2, 20), k=items)),
+            people=tuple(rng.sample(NAMES, people)),
+            wants=tuple(rng.choices(range(items), k=people)),
+            knows=tuple((i + rng.randrange(1, people)) % people for i in range(people)),
+            purses=tuple(rng.choices(range(10, 151), k=people)),
         )
 
     def costs(self, item: int) -> str:
-        return f"{self.items[item]} costs {self.prices[item]}"
+        return f" A {self.items[item]} costs {self.prices[item]}."
 
     def wish(self, person: int) -> str:
-        return f"{self.people[person]} wants {self.items[self.wants[person]]}"
+        return f" {self.people[person]} wants {self.items[self.wants[person]]}s."
 
     def friendship(self, person: int) -> str:
-        return f"{self.people[person]} knows {self.people[self.knows[person]]}"
+        return f" {self.people[person]} knows {self.people[self.knows[person]]}."
 
     def purse(self, person: int) -> str:
-        return f"{self.people[person]} has {self.purses[person]}"
+        return f" {self.people[person]} has {self.purses[person]}."
 
     def facts(self) -> list[str]:
-        """Every fact once, person by person."""
+        """Every fact once, as a sentence with the space before it."""
         facts = [self.costs(item) for item in range(len(self.items))]
         for person in range(len(self.people)):
             facts += [self.wish(person), self.friendship(person), self.purse(person)]
         return facts
 
 
-def facts_text(facts: list[str]) -> str:
-    """The facts as a document states them, one a line."""
-    return "".join(f"{fact}\n" for fact in facts)
+def facts_text(facts: Sequence[str]) -> str:
+    """The facts as a document states them, in one line."""
+    return f"Facts:{''.join(facts)}\n"
 
 
 def draw_document(rng: Random, max_tokens: int = DOCUMENT_TOKENS) -> WordDocument:
@@ -122,14 +120,14 @@ def draw_document(rng: Random, max_tokens: int = DOCUMENT_TOKENS) -> WordDocumen
     world = World.draw(rng)
     facts = world.facts()
     rng.shuffle(facts)
-    document = WordDocument(facts_text(facts), ())
-    used = 1 + count_tokens(document.text)
+    text = facts_text(facts)
+    used = 1 + count_tokens(text)
     problems: list[Problem] = []
     while True:
         problem = draw_problem(rng, world)
-        used += count_tokens(problem.question) + count_tokens(f"{problem.solution}\n")
+        used += count_tokens(problem.question) + count_tokens(f" {problem.solution}\n")
         if used > max_tokens:
-            return WordDocument(document.facts, tuple(problems))
+            return WordDocument(text, tuple(problems))
         problems.append(problem)
 
 
@@ -139,44 +137,51 @@ def draw_problem(rng: Random, world: World) -> Problem:
     name = world.people[buyer]
     goods, steps, amounts = [], [], []
     for _ in range(1 if rng.random() < 0.4 else 2):
-        item, wording, look_ups = _draw_reference(rng, world)
+        item, wording, look_ups = draw_reference(rng, world)
         count, price = rng.randint(2, 6), world.prices[item]
-        goods.append(f"{count} {wording}")
-        steps += [*look_ups, f"{count} * {price} = {count * price}"]
+        goods.append(
+            f"{count} {world.items[item]}s" if wording is None else f"{count} of {wording}"
+        )
+        steps += [*look_ups, f" {count} * {price} = {count * price}."]
         amounts.append(count * price)
     total = sum(amounts)
     if len(amounts) == 2:
-        steps.append(f"{amounts[0]} + {amounts[1]} = {total}")
-    question = f"Q : {name} buys {' and '.join(goods)}"
+        steps.append(f" {amounts[0]} + {amounts[1]} = {total}.")
+    question = f"Question: {name} buys {' and '.join(goods)}."
     if rng.random() < 0.2 and total > 4:
         coupon = rng.randint(2, min(9, total - 1))
-        question += f" . the coupon takes {coupon} off"
-        steps.append(f"{total} - {coupon} = {total - coupon}")
+        question += f" A coupon takes {coupon} off."
+        steps.append(f" {total} - {coupon} = {total - coupon}.")
         total -= coupon
     if rng.random() < 0.5:
-        question += f" . How much does {name} pay ?"
+        question += f" How much does {name} pay?"
     else:
         money = world.purses[buyer]
-        rest = "left" if money >= total else "missing"
-        question += f" . How much money is {rest} ?"
+        question += f" How much money is {'left' if money >= total else 'missing'}?"
         more, less = max(money, total), min(money, total)
-        steps += [world.purse(buyer), f"{more} - {less} = {more - less}"]
+        steps += [world.purse(buyer), f" {more} - {less} = {more - less}."]
         total = more - less
-    return Problem(f"{question} Show :", f"{' , '.join(steps)} #### {total}")
+    return Problem(f"{question}\nAnswer:", f"{''.join(steps)} #### {total}"[1:])
 
 
-def _draw_reference(rng: Random, world: World) -> tuple[int, str, list[str]]:
-    """An item, named by up to two persons: the item, the wording and the facts it rests on."""
-    hops = rng.choices((1, 2, 3), (0.34, 0.33, 0.33))[0]
+def draw_price_question(rng: Random, world: World) -> Problem:
+    """What one thing costs: the look-ups alone."""
+    item, wording, look_ups = draw_reference(rng, world)
+    question = f"Question: How much does {wording or f'a {world.items[item]}'} cost?\nAnswer:"
+    return Problem(question, f"{''.join(look_ups)} #### {world.prices[item]}"[1:])
+
+
+def draw_reference(rng: Random, world: World) -> tuple[int, str | None, list[str]]:
+    """An item, how it is paraphrased by a person (None: it is named), the facts it rests on."""
+    hops = rng.randint(1, 3)
     if hops == 1:
         item = rng.randrange(len(world.items))
-        return item, world.items[item], [world.costs(item)]
+        return item, None, [world.costs(item)]
     person = rng.randrange(len(world.people))
     if hops == 2:
         item = world.wants[person]
-        wording = f"of what {world.people[person]} wants"
-        return item, wording, [world.wish(person), world.costs(item)]
+        return item, f"what {world.people[person]} wants", [world.wish(person), world.costs(item)]
     friend = world.knows[person]
     item = world.wants[friend]
-    wording = f"of what the friend of {world.people[person]} wants"
+    wording = f"what {world.people[person]}'s friend wants"
     return item, wording, [world.friendship(person), world.wish(friend), world.costs(item)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer as Backend
-from tokenizers import decoders, models, pre_tokenizers
+from tokenizers import decoders, models, pre_tokenizers, processors
 
 from ixsearch.patterns import Pattern
 from ixsearch.runtime.interface import ModelInfo
@@ -43,6 +43,23 @@ def word_counter() -> Backend:
     """One token a word, all the same one: fast, and about as many as a real tokenizer has."""
     backend = Backend(models.WordLevel({"?": 0}, unk_token="?"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    return backend
+
+
+def few_words() -> Backend:
+    """One token a word, a digit or a newline, of a few words only: others are errors."""
+    words = ["<bos>", "\n", "Anna", "Tom", "has", *"0123456789", "wants", "striped", "tent"]
+    backend = Backend(models.WordLevel({word: i for i, word in enumerate(words)}))
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split("\n", "isolated"),
+            pre_tokenizers.Split(" ", "removed"),
+            pre_tokenizers.Digits(individual_digits=True),
+        ]
+    )
+    backend.post_processor = processors.TemplateProcessing(
+        "<bos> $A", special_tokens=[("<bos>", 0)]
+    )
     return backend
 
 

@@ -15,10 +15,17 @@ from ixsearch.tasks.corpus import SPLITS, bundled_documents, bundled_questions
 from ixsearch.tasks.document_files import describe_documents, read_documents
 from ixsearch.tasks.visibility import blindness_warning, require_scored_tokens
 
+from .tasks_support import few_words
+
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     return Tokenizer.load(MODEL_FOLDER)
+
+
+@pytest.fixture(scope="module")
+def words() -> Tokenizer:
+    return Tokenizer(few_words())
 
 
 @pytest.fixture
@@ -35,7 +42,7 @@ def test_answers_are_the_solutions_with_their_newlines(tokenizer):
     for document in bundled_documents("calibration", 4, tokenizer):
         assert document.answers
         for start, stop in document.answers:
-            assert tokenizer.decode(document.tokens[:start]).endswith("Show :")
+            assert tokenizer.decode(document.tokens[:start]).endswith("Answer:")
             text = tokenizer.decode(document.tokens[start:stop])
             assert text.count("\n") == 1
             assert text.endswith("\n")
@@ -59,7 +66,7 @@ def test_questions_are_those_of_the_test_documents(tokenizer):
         for start, stop in document.answers:
             question = questions.pop(0)
             assert tuple(tokenizer.encode(question.prompt)) == document.tokens[:start]
-            assert tokenizer.decode(document.tokens[start:stop]) == f"{question.solution}\n"
+            assert tokenizer.decode(document.tokens[start:stop]) == f" {question.solution}\n"
 
 
 def test_an_unknown_split_is_refused(tokenizer):
@@ -67,12 +74,12 @@ def test_an_unknown_split_is_refused(tokenizer):
         bundled_documents("train", 1, tokenizer)
 
 
-def test_a_text_counts_whole_and_a_pair_by_its_completion(tokenizer, write):
+def test_a_text_counts_whole_and_a_pair_by_its_completion(words, write):
     path = write({"text": "Anna has 12\n"}, "", {"prompt": "Tom has", "completion": " 345\n"})
-    text, pair = read_documents(path, tokenizer)
+    text, pair = read_documents(path, words)
     assert (len(text.tokens), text.answers) == (6, ())
     assert pair.answers == ((3, 7),)
-    assert tokenizer.decode(pair.tokens[3:]) == "345\n"
+    assert list(pair.tokens[3:]) == words.encode(" 345\n", special=False)
     assert [text.name, pair.name] == ["documents.jsonl:1", "documents.jsonl:3"]
 
 
@@ -93,15 +100,15 @@ def test_a_text_counts_whole_and_a_pair_by_its_completion(tokenizer, write):
         ("[" * 100_000, "not valid JSON"),
     ],
 )
-def test_bad_lines_are_named(tokenizer, write, line, message):
+def test_bad_lines_are_named(words, write, line, message):
     path = write({"text": "Anna has 12"}, line)
     with pytest.raises(IxsearchError, match=message):
-        read_documents(path, tokenizer, max_tokens=7)
+        read_documents(path, words, max_tokens=7)
 
 
-def test_a_model_with_fewer_words_than_the_tokenizer(tokenizer, write):
-    with pytest.raises(IxsearchError, match="outside the model's vocabulary of 100"):
-        read_documents(write({"text": "Anna wants striped tent"}), tokenizer, vocab_size=100)
+def test_a_model_with_fewer_words_than_the_words(words, write):
+    with pytest.raises(IxsearchError, match="outside the model's vocabulary of 9"):
+        read_documents(write({"text": "Anna wants striped tent"}), words, vocab_size=9)
 
 
 def test_bad_files(tokenizer, write, tmp_path):

@@ -76,7 +76,7 @@ def next_digit(solution: str) -> str:
     ids=["right", "wrong last digit", "no mark", "one digit more", "nothing"],
 )
 def test_answers_are_graded_as_gsm8k_grades(words, change, strict, flexible):
-    engine = KnowingEngine(words, solve(change), 48, 1024)
+    engine = KnowingEngine(words, solve(change), 48, 1280)
     score = run_bundled_task(engine, words, PATTERN, questions=40)
     assert (score.questions, score.strict, score.flexible) == (40, strict, flexible)
     assert score.correct == (strict == 1.0,) * 40
@@ -87,7 +87,7 @@ def test_answers_are_graded_as_gsm8k_grades(words, change, strict, flexible):
 def test_answers_keep_the_order_of_the_questions(words):
     wrong = {bundled_questions(8)[i].solution for i in (2, 5)}
     change = solve(lambda solution: next_digit(solution) if solution in wrong else solution)
-    engine = KnowingEngine(words, change, 48, 1024)
+    engine = KnowingEngine(words, change, 48, 1280)
     score = run_bundled_task(engine, words, PATTERN, questions=8)
     assert [i for i, right in enumerate(score.correct) if not right] == [2, 5]
     assert score.strict == 0.75
@@ -95,7 +95,7 @@ def test_answers_keep_the_order_of_the_questions(words):
 
 
 def test_the_digest_names_the_questions(words):
-    engine = KnowingEngine(words, lambda prompt: "1\n", 48, 1024)
+    engine = KnowingEngine(words, lambda prompt: "1\n", 48, 1280)
     runs = [
         run_bundled_task(engine, words, PATTERN, questions=n, seed=s)
         for n, s in ((3, 0), (3, 0), (4, 0), (3, 1))
@@ -112,7 +112,7 @@ def test_it_is_silent_offline_and_leaves_no_trace(words, capfd, monkeypatch, tmp
     monkeypatch.setattr(socket.socket, "connect", no_network)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     level = logging.getLogger("lm_eval").level
-    engine = KnowingEngine(words, lambda prompt: "1\n", 48, 1024)
+    engine = KnowingEngine(words, lambda prompt: "1\n", 48, 1280)
     run_bundled_task(engine, words, PATTERN, questions=2)
     assert capfd.readouterr() == ("", "")
     assert list(tmp_path.iterdir()) == []
@@ -198,7 +198,7 @@ def test_a_context_that_the_model_has_no_positions_for(byte_tokens, tmp_path):
 
 def test_the_short_word_problems_see_no_pattern(words):
     known = {q.prompt: q.solution for q in bundled_short_questions(30, 48)}
-    engine = KnowingEngine(words, lambda prompt: f"{known[prompt]}\n", 48, 1024)
+    engine = KnowingEngine(words, lambda prompt: f"{known[prompt]}\n", 48, 1280)
     score = run_bundled_task(engine, words, PATTERN, questions=30, form="short")
     assert (score.task, score.strict) == ("ixsearch_word_problems_short", 1.0)
     assert score.share_past_topk == 0

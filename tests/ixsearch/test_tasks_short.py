@@ -18,6 +18,10 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.load(MODEL_FOLDER)
 
 
+def sentences(text: str) -> list[str]:
+    return [s.strip() for s in text.split(".") if s.strip()]
+
+
 def test_prompt_solution_and_newline_fit(tokenizer):
     for question in bundled_short_questions(60, TOPK):
         text = f"{question.prompt} {question.solution}\n"
@@ -35,8 +39,8 @@ def test_they_are_problems_like_the_long_ones():
 
 def test_every_fact_that_is_looked_up_is_stated():
     for question in bundled_short_questions(60, TOPK):
-        facts = question.prompt.split("\n")[:-1]
-        looked_up = [s for s in question.solution.split(" , ") if "costs" in s or "has" in s]
+        facts = sentences(question.prompt.split("\n")[0].removeprefix("Facts:"))
+        looked_up = [s for s in sentences(question.solution) if "costs" in s or "has" in s]
         assert looked_up
         assert set(looked_up) <= set(facts)
         assert len(set(facts)) == len(facts)

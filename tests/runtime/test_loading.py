@@ -59,7 +59,7 @@ def message(folder):
         ({"n_group": 3}, "8 experts in 3 groups"),
         ({"num_experts_per_tok": 7}, "4 experts can be chosen"),
         ({"mlp_layer_types": ["dense"]}, "1 entries for 6 layers"),
-        ({"index_rope_head_dim": 40}, "rotates 40 dims of a head of 32"),
+        ({"index_head_dim": 8}, "fits in index_head_dim, 8"),
     ],
 )
 def test_configurations_that_cannot_run(copy, changes, words):

@@ -206,11 +206,6 @@ def test_documents_that_cannot_see_a_pattern(ask, tmp_path):
     all_of(text, "short.jsonl", f"index_topk = {TOPK}", f"longer than {TOPK} tokens")
 
 
-def test_words_that_the_bundled_model_does_not_know(ask, tmp_path):
-    file = write_rows(tmp_path / "words.jsonl", [{"text": "Ann loves xylophones ."}] * 2)
-    all_of(ask(None, documents=file), f"{file}:1: ", "not in the vocabulary")
-
-
 # Options
 
 

@@ -1,0 +1,6 @@
+"""The scripts import their package as `training`."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
