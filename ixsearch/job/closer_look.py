@@ -99,19 +99,10 @@ def put_to_the_test(
     inputs: Inputs,
     evidence: Evidence,
     tested: Sequence[Pattern],
-    finalists: Sequence[Finalist],
     progress: Progress,
 ) -> Evidence:
-    """Score the patterns under test on all held-out documents, and a damaged one beside them.
-
-    How much the questions of a document are lost together is seen best on the uniform pattern.
-    """
+    """Score the patterns under test, and all-F, on the other held-out documents too."""
     rest = inputs.held_out[ALL_FINALISTS:]
     if not (tested and rest):
         return evidence
-    sizes = {p.num_full for p in tested}
-    uniform = [
-        f.pattern for f in finalists if f.origin == "uniform" and f.pattern.num_full in sizes
-    ]
-    patterns = dict.fromkeys([inputs.model.baseline, *tested, *uniform[-1:]])
-    return evidence.extended(inputs.engine, rest, list(patterns), progress)
+    return evidence.extended(inputs.engine, rest, [inputs.model.baseline, *tested], progress)

@@ -76,7 +76,7 @@ def evaluate(
     ]
     finalists, evidence = hold_out(inputs, chosen, progress.phase("held-out"))
     tested = patterns[1:]
-    evidence = put_to_the_test(inputs, evidence, tested, finalists, progress.phase("verdict"))
+    evidence = put_to_the_test(inputs, evidence, tested, progress.phase("verdict"))
     finalists, said = decode(inputs, finalists, patterns, progress.phase("decoding"))
     finalists, workload = time_patterns(inputs, finalists, patterns, progress.phase("speed"))
     if tested:

@@ -144,7 +144,7 @@ def _judge(
     model, seed = inputs.model, settings.sources.seed
     tested = leaders(model, inputs.calibration, chosen, settings.tolerance)
     finalists, evidence = hold_out(inputs, chosen, progress.phase("held-out"))
-    evidence = put_to_the_test(inputs, evidence, tested, finalists, progress.phase("verdict"))
+    evidence = put_to_the_test(inputs, evidence, tested, progress.phase("verdict"))
     wanted = worth_decoding(finalists)
     finalists, said = decode(inputs, finalists, wanted, progress.phase("decoding"))
     timed = worth_timing(finalists)

@@ -13,7 +13,7 @@ SEARCHES = {"lazy-greedy": LazyGreedy, "greedy": Greedy}
 DEFAULT_SEARCH = "lazy-greedy"
 
 
-def proposers(search: str = DEFAULT_SEARCH, swap_forwards: float = 12.0) -> list[Proposer]:
+def proposers(search: str = DEFAULT_SEARCH, swap_forwards: float = 8.0) -> list[Proposer]:
     """Uniform patterns, then the search so named, then swaps of at most `swap_forwards`."""
     if search not in SEARCHES:
         raise IxsearchError(f"no search is called {search!r}: use {' or '.join(SEARCHES)}")

@@ -69,7 +69,7 @@ def test_forwards_of_trials_add_up(whole):
 
 def test_the_example_of_the_issue():
     engine = FakeEngine(additive)
-    outcome = search(memory(), engine, space_of(16), (12, 10, 8, 5, 4), proposers())
+    outcome = search(memory(), engine, space_of(16), (12, 10, 8, 5, 4), proposers(swap_forwards=12))
     by = [s.proposer for s in outcome.scores.values()]
     assert by.count("lazy-greedy") == 59
     swapped = sum(s.forwards for s in outcome.scores.values() if s.proposer == "swaps")
