@@ -12,6 +12,8 @@ from typing import Annotated
 
 import typer
 
+from ixsearch.cli.compare import EXAMPLES as COMPARE_EXAMPLES
+from ixsearch.cli.compare import compare
 from ixsearch.cli.errors import ReportingGroup, silence_broken_pipe
 from ixsearch.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
 from ixsearch.cli.evaluate import evaluate
@@ -36,6 +38,7 @@ app = typer.Typer(
 # Subcommands, in the order in which help shows them.
 app.command(epilog=OPTIMIZE_EXAMPLES)(optimize)
 app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
+app.command(epilog=COMPARE_EXAMPLES)(compare)
 app.command(epilog=VALIDATE_EXAMPLES)(validate)
 app.command(epilog=TASKS_EXAMPLES)(tasks)
 

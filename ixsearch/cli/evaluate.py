@@ -19,9 +19,8 @@ from ixsearch.cli.options import (
     Seed,
     Tolerance,
 )
-from ixsearch.cli.subject import Subject, check_subject, read_subject
+from ixsearch.cli.subject import sound_pattern
 from ixsearch.job.locate import locate_model
-from ixsearch.patterns import PatternError
 
 EXAMPLES = """\
 \b
@@ -50,8 +49,7 @@ def evaluate(
 ) -> None:
     """Score one pattern beside all-F: divergence, loss, right answers, decoding, speed."""
     with when_interrupted("interrupted: nothing was kept"):
-        subject = _sound(read_subject(pattern))
-        subject = _sound(check_subject(subject, locate_model(model)))
+        subject = sound_pattern(pattern, locate_model(model))
 
         from rich.console import Console
 
@@ -69,9 +67,3 @@ def evaluate(
         typer.echo(json.dumps(evaluation_summary(found), allow_nan=False))
     else:
         print_evaluation(Console(), found)
-
-
-def _sound(subject: Subject) -> Subject:
-    if subject.ok:
-        return subject
-    raise PatternError.of(tuple(f for f in subject.findings if f.level == "error"))

@@ -110,3 +110,14 @@ def _looks_like_path(given: str) -> bool:
         return True
     letters = sum(c in "FSfs" for c in given)
     return bool(given) and letters * 2 < len(given)
+
+
+def sound_pattern(given: str, model: Path) -> Subject:
+    """Read a pattern that must fit the model. Raises `PatternError` with all that is wrong."""
+    return _sound(check_subject(_sound(read_subject(given)), model))
+
+
+def _sound(subject: Subject) -> Subject:
+    if subject.ok:
+        return subject
+    raise PatternError.of(tuple(f for f in subject.findings if f.level == "error"))

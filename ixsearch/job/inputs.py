@@ -131,4 +131,8 @@ def _questions(sources: Sources, gsm8k: Gsm8kData | None, bundled: bool) -> Ques
         return Gsm8kLong(gsm8k, "scattered", sources.context, sources.questions, sources.seed)
     if sources.gsm8k is not None:
         return Gsm8k(Path(sources.gsm8k), sources.questions)
+    if sources.questions is not None and not bundled:
+        raise IxsearchError(
+            "--questions: there are none to decode for a model of your own; give --gsm8k too"
+        )
     return Bundled(sources.questions, sources.seed) if bundled else None

@@ -25,11 +25,13 @@ class Evidence:
     documents: Sequence[Document]
     scores: Scores
 
-    def paired(self, model: ModelInfo, pattern: Pattern) -> Paired:
-        """The pattern against all-F, on the documents that both have seen."""
+    def paired(
+        self, model: ModelInfo, pattern: Pattern, reference: Pattern | None = None
+    ) -> Paired:
+        """The pattern against the reference, all-F by default, on what both have seen."""
         mine = self.scores[pattern]
         seen = [visible_answers(d, model.index_topk) for d in self.documents[: len(mine)]]
-        return pair(self.scores[model.baseline][: len(mine)], mine, seen)
+        return pair(self.scores[reference or model.baseline][: len(mine)], mine, seen)
 
     def extended(
         self,

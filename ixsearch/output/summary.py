@@ -80,12 +80,12 @@ def finalist_summary(finalist: Finalist) -> dict[str, Any]:
     return plain(finalist) | {
         "num_full": finalist.pattern.num_full,
         "retention": finalist.pattern.retention,
-        "calibration": _quality(finalist.calibration),
-        "held_out": _quality(finalist.held_out),
+        "calibration": quality_summary(finalist.calibration),
+        "held_out": quality_summary(finalist.held_out),
     }
 
 
-def _quality(quality: Quality) -> dict[str, Any]:
+def quality_summary(quality: Quality) -> dict[str, Any]:
     return plain(quality) | {
         "match_rate": plain(quality.match_rate),
         "match_stderr": plain(quality.match_stderr),

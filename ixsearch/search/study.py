@@ -116,6 +116,13 @@ class PatternStudy:
 
     def begin(self, proposals: Sequence[Proposal]) -> list[Trial]:
         """Adds each proposal as a running trial of this process."""
+        try:
+            return self._begin(proposals)
+        except BaseException:
+            self.abandon_running()
+            raise
+
+    def _begin(self, proposals: Sequence[Proposal]) -> list[Trial]:
         for proposal in proposals:
             letters = dict(zip(self._names, proposal.pattern.letters, strict=True))
             trial = optuna.trial.create_trial(
@@ -148,6 +155,12 @@ class PatternStudy:
         """Marks those that are not finished as failed."""
         for trial in trials:
             self.optuna.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
+
+    def abandon_running(self) -> None:
+        """Marks all running trials of this process as failed."""
+        for trial in self._running():
+            if self._is_mine(trial):
+                self.optuna.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
 
     def _distributions(self) -> dict[str, BaseDistribution]:
         return {

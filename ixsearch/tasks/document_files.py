@@ -38,6 +38,8 @@ def read_documents(
             document = encode_segments(name, _segments(row, place), tokenizer)
         except TokenizerError as error:
             raise IxsearchError(f"{place}: {error}") from error
+        except IxsearchError as error:
+            raise IxsearchError(f"{place}: {error}: write a longer text") from error
         _check(document, place, max_tokens, vocab_size)
         documents.append(document)
     return documents
@@ -59,8 +61,6 @@ def _segments(row: dict[str, Any], place: str) -> list[tuple[str, bool]]:
 
 def _check(document: Document, place: str, max_tokens: int | None, vocab_size: int | None) -> None:
     length = len(document.tokens)
-    if length < 2:
-        raise IxsearchError(f"{place}: {length} tokens: at least 2 are needed to predict one")
     if max_tokens is not None and length > max_tokens:
         raise IxsearchError(
             f"{place}: {length} tokens, and the model has {max_tokens} positions:"

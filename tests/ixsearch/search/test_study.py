@@ -203,3 +203,19 @@ def test_no_noise(url, capfd, recwarn):
     add(open_study(url, SPACE), A)
     assert capfd.readouterr() == ("", "")
     assert not list(recwarn)
+
+
+def test_an_interrupt_while_trials_are_added_leaves_none_running(monkeypatch):
+    study = open_study(memory(), space_of(4))
+    plain, calls = study.optuna.add_trial, []
+
+    def interrupted(trial):
+        calls.append(trial)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        plain(trial)
+
+    monkeypatch.setattr(study.optuna, "add_trial", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        study.begin([Proposal(Pattern(p), "test", 1.0) for p in ("FFFS", "FFSF", "FSFF")])
+    assert [t.state for t in study.optuna.get_trials()] == [TrialState.FAIL]

@@ -1,0 +1,62 @@
+"""`ixsearch compare`: is one pattern as good as another?"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from ixsearch.cli.errors import when_interrupted
+from ixsearch.cli.options import Context, Device, Documents, Gsm8k, Json, Seed, Tolerance
+from ixsearch.cli.subject import sound_pattern
+from ixsearch.job.locate import locate_model
+
+EXAMPLES = """\
+\b
+Examples:
+  ixsearch compare FFFFFFFFFFFFFFFF out/pattern.yaml
+  ixsearch compare old.yaml new.yaml --model ./my-model --documents texts.jsonl
+"""
+
+
+def compare(
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="The pattern to measure against: a file or letters.")
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="The pattern in question.")],
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="As of optimize. Default: the bundled model."),
+    ] = None,
+    documents: Documents = None,
+    gsm8k: Gsm8k = None,
+    context: Context = None,
+    seed: Seed = 0,
+    device: Device = None,
+    tolerance: Tolerance = 0.03,
+    as_json: Json = False,
+) -> None:
+    """Say whether pattern B is within a tolerance of pattern A, and how sure that is.
+
+    Both answer the same questions of the held-out documents; docs/verdict.md explains the rest.
+    """
+    with when_interrupted("interrupted: nothing was kept"):
+        folder = locate_model(model)
+        patterns = [sound_pattern(text, folder).pattern for text in (a, b)]
+
+        from rich.console import Console
+
+        from ixsearch.job.compare import PHASES
+        from ixsearch.job.compare import compare as run
+        from ixsearch.job.inputs import Sources
+        from ixsearch.output.comparison import comparison_summary, print_comparison
+        from ixsearch.output.progress import RunProgress
+
+        sources = Sources(model, documents, gsm8k, context, None, seed, device)
+        with RunProgress(PHASES, bars=not as_json) as progress:
+            found = run(*patterns, sources, progress, tolerance)
+    if as_json:
+        typer.echo(json.dumps(comparison_summary(found), allow_nan=False))
+    else:
+        print_comparison(Console(), found)
