@@ -40,7 +40,12 @@ def main() -> None:
     budget = Budget(options.budget, PLAN | dict(options.seconds))
     prepare_torch(options.seed)
     model, draft = make(options)
-    settings = Settings(seed=options.seed, batch=options.batch, workers=options.workers)
+    settings = Settings(
+        seed=options.seed,
+        batch=options.batch,
+        workers=options.workers,
+        stage=0.0 if options.start == "dense" else 1.0,
+    )
     log.figures["run"] = describe(settings, model, draft)
     log.say(log.figures["run"])
     trainer = Trainer(model, draft, settings, log)

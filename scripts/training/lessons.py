@@ -95,9 +95,9 @@ class LessonStream(IterableDataset):
     All workers draw from the stage that is set at the time.
     """
 
-    def __init__(self, seed: int, batch: int, tokens: int) -> None:
+    def __init__(self, seed: int, batch: int, tokens: int, stage: float = 0.0) -> None:
         self.seed, self.batch, self.tokens = seed, batch, tokens
-        self._stage = multiprocessing.get_context("fork").Value("d", 0.0)
+        self._stage = multiprocessing.get_context("fork").Value("d", stage)
 
     @property
     def stage(self) -> float:

@@ -48,6 +48,8 @@ class Settings:
     """Of the routers' biases, at full learning rate."""
     sparse_share: float = 0.25
     """Of the full learning rates, in sparse training."""
+    stage: float = 0.0
+    """Of the lessons at first: 1 for a model that has been trained before."""
     stage_step: float = 0.04
     """How much the world grows each time what is recited is known."""
     look_every: int = 25
@@ -66,7 +68,7 @@ class Trainer:
         self.model, self.draft = model, draft
         self.settings, self.log = settings, log
         self.device = next(model.parameters()).device
-        self.stream = LessonStream(settings.seed, settings.batch, settings.tokens)
+        self.stream = LessonStream(settings.seed, settings.batch, settings.tokens, settings.stage)
         self._lessons = self.stream.batches(settings.workers, self.device.type == "cuda")
         self.optimizer = Optimizer(model)
         self.indexers = make_adam(indexer_parameters(model))
