@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line does, before torch
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # as the command line does, before torch
 
 import torch
 from optuna.storages import InMemoryStorage

@@ -67,9 +67,9 @@ def options(
 
 def main() -> None:
     """Entry point of the `ixsearch` command."""
-    # Threads that spin while they wait make a busy machine ten times slower. Read by torch's
+    # Threads that spin long while they wait make a busy machine many times slower. Read by torch's
     # OpenMP when it is loaded, which is later.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     try:
         try:
             app()
