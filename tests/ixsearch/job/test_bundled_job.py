@@ -8,6 +8,7 @@ import pytest
 
 from ixsearch.job.inputs import Sources, load_inputs
 from ixsearch.patterns import Pattern
+from ixsearch.runtime.interface import Request
 
 from .small import run
 
@@ -68,3 +69,22 @@ def test_half_of_the_indexers_chosen_by_the_search_keep_the_answers(
     decoded = {f["origin"]: f["task"]["strict"] for f in said["finalists"]}
     assert rates["baseline"] > 0.95 and rates["best"] > rates["uniform"] + 0.3, rates
     assert decoded["best"] >= decoded["uniform"] + 0.3, decoded
+
+
+def test_a_whole_answer_match_is_what_greedy_decoding_writes(few_documents):
+    """The verdict counts matches of the scoring pass; decoding agrees, but where two are tied."""
+    few_documents(3)
+    inputs = load_inputs(Sources(device="cpu"))
+    engine, agree, right = inputs.engine, [], []
+    for pattern in (Pattern("FSFFFSSSFFSSSFSF"), Pattern("FSSSFSSSSFSSSSSF")):
+        engine.set_pattern(pattern)
+        (row,) = engine.score(inputs.held_out, [pattern])
+        asked = [(d, a, b) for d in inputs.held_out for a, b in d.answers]
+        written = engine.generate([Request(d.tokens[:a], b - a) for d, a, b in asked])
+        for (document, start, stop), new, match in zip(
+            asked, written, [m for score in row for m in score.matches], strict=True
+        ):
+            right.append(match)
+            agree.append(match == (new == document.tokens[start:stop]))
+    assert len(agree) >= 20 and 0 < sum(right) < len(right)
+    assert sum(agree) >= len(agree) - 1
