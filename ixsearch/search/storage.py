@@ -96,6 +96,19 @@ def _check_sqlite(path: Path) -> None:
             raise IxsearchError(
                 f"storage {path} is not an SQLite database; choose another --storage"
             )
+    if (tables := _tables(path)) and "studies" not in tables:
+        raise IxsearchError(
+            f"storage {path} is a database that Optuna did not make (it has {min(tables)});"
+            " choose another --storage"
+        )
+
+
+def _tables(path: Path) -> set[str]:
+    """Names of its tables; none where they cannot be read, which Optuna will say."""
+    with suppress(sqlite3.Error), closing(sqlite3.connect(path, timeout=LOCK_WAIT_S)) as database:
+        rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        return {name for (name,) in rows}
+    return set()
 
 
 def _use_write_ahead_log(path: Path) -> None:

@@ -1,4 +1,5 @@
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,15 @@ def test_a_missing_driver():
         message = refusal("postgresql://u:secret@h/d")
         assert "driver is not installed" in message
         assert "secret" not in message
+
+
+def test_a_database_of_something_else(tmp_path):
+    path = tmp_path / "photos.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE photos (name TEXT)")
+        database.commit()
+    with pytest.raises(IxsearchError, match=r"Optuna did not make \(it has photos\)"):
+        open_storage(str(path))
+    with closing(sqlite3.connect(path)) as database:
+        names = [n for (n,) in database.execute("SELECT name FROM sqlite_master")]
+    assert names == ["photos"]
