@@ -66,8 +66,9 @@ class NativeEngine:
         if dtype is None:
             dtype = torch.float32 if target.type == "cpu" else torch.bfloat16
         config = DsaConfig.from_json(source.values, str(folder / "config.json"), latent_norm_eps)
-        model = DsaModel.load(config, folder, dtype, target)
-        return cls(model, _describe(folder, source, model, name))
+        checkpoint = Checkpoint(folder)
+        model = DsaModel.load(config, checkpoint, dtype, target)
+        return cls(model, _describe(checkpoint, source, model, name))
 
     def describe(self) -> ModelInfo:
         return self._info
@@ -122,11 +123,13 @@ class NativeEngine:
             )
 
 
-def _describe(folder: Path, source: ModelConfig, model: DsaModel, name: str | None) -> ModelInfo:
+def _describe(
+    checkpoint: Checkpoint, source: ModelConfig, model: DsaModel, name: str | None
+) -> ModelInfo:
     config = model.config
     gpu = model.device.type == "cuda"
     return ModelInfo(
-        name=name or folder.resolve().name,
+        name=name or checkpoint.folder.resolve().name,
         architecture=source.architecture,
         model_type=config.model_type,
         num_layers=config.num_hidden_layers,
@@ -135,7 +138,7 @@ def _describe(folder: Path, source: ModelConfig, model: DsaModel, name: str | No
         vocab_size=config.vocab_size,
         max_positions=config.max_position_embeddings,
         config_hash=source.config_hash,
-        weights_hash=fingerprint(Checkpoint(folder).files),
+        weights_hash=fingerprint(checkpoint.files),
         default_pattern=source.default_pattern,
         device=torch.cuda.get_device_name(model.device) if gpu else f"cpu ({platform.machine()})",
         dtype=str(model.dtype).removeprefix("torch."),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import torch
 import torch.nn.functional as F
 
@@ -70,14 +68,17 @@ class DsaModel:
 
     @classmethod
     def load(
-        cls, config: DsaConfig, folder: Path, dtype: torch.dtype, device: torch.device
+        cls,
+        config: DsaConfig,
+        checkpoint: Checkpoint,
+        dtype: torch.dtype,
+        device: torch.device,
     ) -> DsaModel:
         """Load a checkpoint by tensor name.
 
         Raises:
-            CheckpointError: weights missing, misshapen or unreadable.
+            CheckpointError: weights missing or misshapen.
         """
-        checkpoint = Checkpoint(folder)
         plan = WeightPlan.of(config, checkpoint)
         layers = [
             DecoderLayer(config, i, plan.load_layer(checkpoint, i, dtype, device))
