@@ -1,5 +1,7 @@
 """What a pattern is: the value type, its files, its checks, its exports. No torch."""
 
+from __future__ import annotations
+
 from ixsearch.patterns.atomic import write_bytes_atomic, write_text_atomic
 from ixsearch.patterns.checks import (
     DSA_ARCHITECTURES,
@@ -8,9 +10,11 @@ from ixsearch.patterns.checks import (
     check_letters,
     check_same_model,
 )
+from ixsearch.patterns.dialects import Resolved, parse_engine, resolve
 from ixsearch.patterns.errors import IxsearchError, ModelError, PatternError
 from ixsearch.patterns.export import Export, write_overrides
 from ixsearch.patterns.findings import Finding, Place
+from ixsearch.patterns.lint import Options, Report, lint
 from ixsearch.patterns.model_config import (
     ModelConfig,
     config_hash,
@@ -27,9 +31,15 @@ from ixsearch.patterns.pattern_file import (
     parse_pattern_file,
     read_pattern_file,
 )
+from ixsearch.patterns.presets import PRESETS, preset
+from ixsearch.patterns.reading import Reading, read_anything
+from ixsearch.patterns.rules import RULES
+from ixsearch.patterns.stages import Stages
 
 __all__ = [
     "DSA_ARCHITECTURES",
+    "PRESETS",
+    "RULES",
     "DocumentsUsed",
     "Export",
     "Finding",
@@ -37,11 +47,16 @@ __all__ = [
     "ModelConfig",
     "ModelError",
     "ModelIdentity",
+    "Options",
     "Pattern",
     "PatternError",
     "PatternFile",
     "Place",
     "Provenance",
+    "Reading",
+    "Report",
+    "Resolved",
+    "Stages",
     "check_architecture",
     "check_for_model",
     "check_letters",
@@ -49,9 +64,14 @@ __all__ = [
     "config_hash",
     "default_pattern",
     "dump_pattern_file",
+    "lint",
+    "parse_engine",
     "parse_pattern_file",
+    "preset",
+    "read_anything",
     "read_model_config",
     "read_pattern_file",
+    "resolve",
     "write_bytes_atomic",
     "write_overrides",
     "write_text_atomic",

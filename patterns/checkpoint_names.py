@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from ixsearch.patterns.errors import ModelError
+from ixsearch.patterns.errors import ModelError, PatternError
 from ixsearch.patterns.json_file import parse_json_object, read_json_object
+from ixsearch.patterns.text_file import open_regular
 
 INDEX_NAME = "model.safetensors.index.json"
 SINGLE_NAME = "model.safetensors"
-MAX_INDEX_BYTES = 256 << 20
-MAX_HEADER_BYTES = 100_000_000
-"""The limit of the safetensors format itself."""
+MAX_INDEX_BYTES = 64 << 20
+"""The index of DeepSeek-V3.2 takes 12 MB."""
+MAX_HEADER_BYTES = 32 << 20
+MAX_OBJECTS = 100
+"""An index is a mapping of names in a mapping; more objects are no index, and fill the memory."""
 
 _INDEXER = re.compile(r"(?:^|\.)layers\.(\d{1,6})\.self_attn\.indexer\.")
 
@@ -23,12 +27,12 @@ def tensor_names(folder: Path) -> list[str] | None:
 
     Reads the shard index, else the header of the single file. Raises `ModelError`.
     """
-    if (index := folder / INDEX_NAME).exists():
-        weight_map = read_json_object(index, MAX_INDEX_BYTES).get("weight_map")
+    if os.path.exists(index := folder / INDEX_NAME):
+        weight_map = read_json_object(index, MAX_INDEX_BYTES, MAX_OBJECTS).get("weight_map")
         if not isinstance(weight_map, dict):
             raise ModelError(f"{index} has no weight_map: it is no index of a checkpoint")
         return list(weight_map)
-    if (single := folder / SINGLE_NAME).exists():
+    if os.path.exists(single := folder / SINGLE_NAME):
         return [name for name in read_header(single) if name != "__metadata__"]
     return None
 
@@ -43,7 +47,7 @@ def layers_with_indexer(names: Iterable[str], num_layers: int) -> tuple[int, ...
 def read_header(path: Path) -> dict[str, object]:
     """The header of a safetensors file: eight bytes of length, little endian, then JSON."""
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             size = file.seek(0, 2)
             file.seek(0)
             length = int.from_bytes(file.read(8), "little")
@@ -53,6 +57,11 @@ def read_header(path: Path) -> dict[str, object]:
                     f" a header length of {length:,}"
                 )
             data = file.read(length)
+    except PatternError as error:
+        raise ModelError.of(error.findings) from None
     except OSError as error:
         raise ModelError(f"cannot read {path}: {error.strerror or error}") from None
-    return parse_json_object(data, f"{path} (header)")
+    try:
+        return parse_json_object(data.decode(), f"{path} (header)")
+    except UnicodeDecodeError:
+        raise ModelError(f"{path} is no safetensors file: its header is not UTF-8") from None

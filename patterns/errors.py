@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from ixsearch.patterns.findings import Finding
 
 
 class IxsearchError(Exception):
-    """What is wrong, where, and how to mend it, in the message."""
-
-
-class PatternError(IxsearchError):
-    """A pattern, or a file that should hold one, is not valid.
+    """What is wrong, where, and how to mend it, in the message.
 
     `findings` holds all that is wrong, where more than one thing can be told.
     """
@@ -23,9 +19,13 @@ class PatternError(IxsearchError):
         self.findings = findings
 
     @classmethod
-    def of(cls, findings: tuple[Finding, ...]) -> PatternError:
+    def of(cls, findings: tuple[Finding, ...]) -> Self:
         """One error that lists all the findings, a line each."""
         return cls("\n".join(map(str, findings)), findings)
+
+
+class PatternError(IxsearchError):
+    """A pattern, or a file that should hold one, is not valid."""
 
 
 class ModelError(IxsearchError):

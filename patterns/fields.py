@@ -26,11 +26,12 @@ class Fields:
         self.entries = node.value if node and isinstance(node.value, dict) else {}
         self.known: list[str] = []
         if node and not isinstance(node.value, dict) and not node.is_null:
-            self.error(node.place, f"{name or 'the file'} is {node.describe()}", "write a mapping")
+            said = f"{name or 'the file'} is {node.describe()}"
+            self.add("IX011", node.place, said, "write a mapping")
             self.place = None
 
-    def error(self, place: Place, message: str, mend: str = "") -> None:
-        self.found.error(place, message, mend)
+    def add(self, code: str, place: Place, message: str, mend: str = "") -> None:
+        self.found.add(code, place, message, mend)
 
     def node(self, key: str, required: bool = False) -> Node | None:
         """What stands behind `key`; None when absent or null."""
@@ -39,9 +40,9 @@ class Fields:
         if entry and not entry.node.is_null:
             return entry.node
         if required and entry:
-            self.error(entry.key_place, f"{self._full(key)} has no value", "write one")
+            self.add("IX012", entry.key_place, f"{self._full(key)} has no value", "write one")
         elif required and self.place:
-            self.error(self.place, f"{self._full(key)} is missing", f"write `{key}: ...`")
+            self.add("IX012", self.place, f"{self._full(key)} is missing", f"write `{key}: ...`")
         return None
 
     def text_node(self, key: str, required: bool = False) -> Node | None:
@@ -53,7 +54,7 @@ class Fields:
             self._wrong(key, node, "a string")
         elif node.trap:
             message = f"{self._full(key)}: {clip(node.value)} without quotes is {node.trap} in YAML"
-            self.error(node.place, message, "put it in quotes")
+            self.add("IX015", node.place, message, "put it in quotes")
         else:
             return node
         return None
@@ -72,7 +73,7 @@ class Fields:
             self._wrong(key, node, "a whole number, without quotes")
         elif least is not None and int(text) < least:
             message = f"{self._full(key)} is {text}"
-            self.error(node.place, message, f"write a whole number from {least}")
+            self.add("IX011", node.place, message, f"write a whole number from {least}")
         else:
             return int(text)
         return None
@@ -121,13 +122,14 @@ class Fields:
                 continue
             near = get_close_matches(key[:80], self.known, n=1)
             mend = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(self.known)}"
-            self.error(entry.key_place, f"unknown key {clip(self._full(key))}", mend)
+            self.add("IX013", entry.key_place, f"unknown key {clip(self._full(key))}", mend)
 
     def _scalar(self, node: Node) -> str | None:
         return node.value if node.plain and isinstance(node.value, str) else None
 
     def _wrong(self, key: str, node: Node, wanted: str) -> None:
-        self.error(node.place, f"{self._full(key)} is {node.describe()}", f"write {wanted}")
+        said = f"{self._full(key)} is {node.describe()}"
+        self.add("IX011", node.place, said, f"write {wanted}")
 
     def _full(self, key: str) -> str:
         return f"{self.name}.{key}" if self.name else key

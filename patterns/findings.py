@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-Level = Literal["error", "warning", "info"]
+from ixsearch.patterns.rules import RULES, Level, Rule
 
 
 @dataclass(frozen=True)
@@ -24,19 +24,62 @@ class Place:
 class Finding:
     """One result of a check. Prints as `file:line:col: message: mend`."""
 
-    level: Level
+    code: str
+    """Of a rule in `RULES`."""
     message: str
     mend: str = ""
     place: Place | None = None
+    soft: bool = False
+    """An error that may not concern this user, and is told as a warning."""
+    engines: tuple[str, ...] = ()
+    """The engines that it is about; none: the pattern itself."""
 
     def __str__(self) -> str:
-        return ": ".join(str(part) for part in (self.place, self.message, self.mend) if part)
+        return ": ".join(str(part) for part in (self.place, self.text, self.mend) if part)
+
+    @property
+    def text(self) -> str:
+        """The message, with the engines that it is about before it."""
+        return f"{', '.join(self.engines)}: {self.message}" if self.engines else self.message
+
+    @property
+    def rule(self) -> Rule:
+        return RULES[self.code]
+
+    @property
+    def level(self) -> Level:
+        return "warning" if self.soft and self.rule.level == "error" else self.rule.level
+
+    def softened(self) -> Finding:
+        return replace(self, soft=True)
+
+    def at(self, place: Place | None) -> Finding:
+        """This finding at `place`, unless it has one of its own."""
+        return self if self.place else replace(self, place=place)
 
     def to_json(self) -> dict[str, object]:
         """Plain values for machine output."""
         place = self.place
         where = {"file": place.file, "line": place.line, "column": place.column} if place else None
-        return {"level": self.level, "message": self.message, "mend": self.mend, "where": where}
+        return {
+            "code": self.code,
+            "name": self.rule.name,
+            "level": self.level,
+            "message": self.message,
+            "engines": list(self.engines),
+            "why": self.rule.why,
+            "mend": self.mend,
+            "where": where,
+        }
+
+
+def merged(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings, those that differ in the engines alone made one."""
+    engines: dict[Finding, tuple[str, ...]] = {}
+    for finding in findings:
+        key = replace(finding, engines=())
+        engines[key] = (*engines.get(key, ()), *finding.engines)
+    return [replace(key, engines=names) for key, names in engines.items()]
 
 
 class Collector:
@@ -50,9 +93,9 @@ class Collector:
     def full(self) -> bool:
         return len(self.findings) >= self.limit
 
-    def error(self, place: Place, message: str, mend: str = "") -> None:
+    def add(self, code: str, place: Place, message: str, mend: str = "") -> None:
         if not self.full:
-            self.findings.append(Finding("error", message, mend, place))
+            self.findings.append(Finding(code, message, mend, place))
 
     def sorted(self) -> tuple[Finding, ...]:
         """The findings in the order of the file."""

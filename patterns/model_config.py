@@ -11,24 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ixsearch.patterns.checkpoint_names import layers_with_indexer, tensor_names
+from ixsearch.patterns.dialects.keys import NEST, PATTERN_KEYS, is_nested, model_values
 from ixsearch.patterns.errors import ModelError, PatternError
 from ixsearch.patterns.findings import clip
 from ixsearch.patterns.json_file import read_json_object
 from ixsearch.patterns.pattern import Pattern
 from ixsearch.patterns.pattern_file import ModelIdentity
-
-MAX_CONFIG_BYTES = 8 << 20
-
-PATTERN_KEYS = frozenset(
-    {
-        "index_topk_pattern",
-        "index_topk_freq",
-        "index_skip_topk_offset",
-        "indexer_types",
-        "use_index_cache",
-    }
-)
-"""The keys of a configuration that set a pattern."""
 
 VOLATILE_KEYS = frozenset({"transformers_version", "torch_dtype", "dtype", "_name_or_path"})
 """The keys that change from one saving to the next, the model staying the same."""
@@ -49,6 +37,7 @@ class ModelConfig:
     """Layers with indexer weights; None: no checkpoint beside the configuration to look into."""
     values: Mapping[str, Any] = field(repr=False, compare=False)
     """All of the configuration."""
+    num_mtp_layers: int = 0
 
     @property
     def default_pattern(self) -> Pattern:
@@ -65,33 +54,57 @@ class ModelConfig:
 def read_model_config(path: str | os.PathLike[str]) -> ModelConfig:
     """Read a `config.json`, or the checkpoint folder that holds one. Raises `ModelError`."""
     path = Path(path)
-    if not path.exists():
-        raise ModelError(f"no such file or folder: {path}")
+    if not os.path.exists(path):
+        raise ModelError(f"no such file or folder: {str(path)[:200]}")
     file = path / "config.json" if path.is_dir() else path
-    if not file.exists():
+    if path.is_dir() and not os.access(path, os.R_OK | os.X_OK):
+        raise ModelError(f"{path} may not be read: change its permissions")
+    if not os.path.exists(file):
         raise ModelError(f"{path} holds no config.json: give a checkpoint in Hugging Face format")
-    values = read_json_object(file, MAX_CONFIG_BYTES)
+    return model_config_of(read_json_object(file), file, str(path))
+
+
+def model_config_of(raw: dict[str, Any], file: Path, source: str) -> ModelConfig:
+    """As `read_model_config`, of what `file` holds. Raises `ModelError`."""
+    values = model_values(raw)
     num_layers = _whole(values, "num_hidden_layers", str(file))
     if num_layers is None:
         raise ModelError(f"{file}: num_hidden_layers is missing: is this a model's config.json?")
     names = tensor_names(file.parent)
     return ModelConfig(
-        source=str(path),
-        architecture=_architecture(values, str(file)),
+        source=source,
+        architecture=_architecture(raw, str(file)),
         model_type=_text(values.get("model_type", ""), "model_type", str(file)),
         num_hidden_layers=num_layers,
         index_topk=_whole(values, "index_topk", str(file)),
-        config_hash=config_hash(values),
+        config_hash=config_hash(raw),
         indexer_layers=None if names is None else layers_with_indexer(names, num_layers),
-        values=values,
+        values=raw,
+        num_mtp_layers=_whole(values, "num_nextn_predict_layers", str(file), least=0) or 0,
+    )
+
+
+def looks_like_config(values: Mapping[str, Any]) -> bool:
+    """Whether a JSON object is a model's configuration, rather than overrides for one."""
+    return is_nested(values) or any(
+        key in values for key in ("num_hidden_layers", "architectures", "model_type")
     )
 
 
 def config_hash(values: Mapping[str, Any]) -> str:
     """16 hex digits that tell configurations apart; the same for every pattern of one model."""
-    kept = {k: v for k, v in values.items() if k not in PATTERN_KEYS | VOLATILE_KEYS}
-    canonical = json.dumps(kept, sort_keys=True, separators=(",", ":"))
+    kept = _without_pattern(values)
+    if is_nested(values):
+        kept[NEST] = _without_pattern(values[NEST])
+    try:
+        canonical = json.dumps(kept, sort_keys=True, separators=(",", ":"))
+    except RecursionError:
+        raise ModelError("the config is nested too deeply: is this a config.json?") from None
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def _without_pattern(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in values.items() if k not in VOLATILE_KEYS.union(PATTERN_KEYS)}
 
 
 def default_pattern(values: Mapping[str, Any]) -> Pattern:
@@ -100,6 +113,7 @@ def default_pattern(values: Mapping[str, Any]) -> Pattern:
     The first that is there decides: `indexer_types`, `index_topk_pattern`, `index_topk_freq` with
     `index_skip_topk_offset` (2 when absent); else all F. Raises `PatternError` naming the key.
     """
+    values = model_values(values)
     num_layers = _whole(values, "num_hidden_layers", "the config")
     if num_layers is None:
         raise ModelError("the config has no num_hidden_layers")
@@ -111,19 +125,11 @@ def default_pattern(values: Mapping[str, Any]) -> Pattern:
     return Pattern.from_frequency(num_layers, frequency, offset)
 
 
-_LETTER = {"full": "F", "shared": "S", "F": "F", "S": "S"}
-
-
 def _spelled_out(key: str, value: Any, num_layers: int) -> Pattern:
-    if isinstance(value, list):
-        for layer, word in enumerate(value):
-            if not isinstance(word, str) or word not in _LETTER:
-                raise PatternError(f"{key}[{layer}] is {clip(word)}: write full or shared")
-        value = "".join(_LETTER[word] for word in value)
-    elif not isinstance(value, str) or key == "indexer_types":
+    if key == "indexer_types" and not isinstance(value, list):
         raise PatternError(f"{key} is {clip(value)}: write a list of full and shared")
     try:
-        pattern = Pattern(value)
+        pattern = Pattern.parse(value)
     except PatternError as error:
         raise PatternError(f"{key}: {error}") from None
     if len(pattern) != num_layers:
@@ -155,14 +161,14 @@ def _text(value: Any, key: str, source: str) -> str:
     return value
 
 
-MAX_LAYERS = 100_000
+MAX_LAYERS = 10_000
 """More is no model, and would only fill memory."""
 
 
-def _whole(values: Mapping[str, Any], key: str, source: str) -> int | None:
+def _whole(values: Mapping[str, Any], key: str, source: str, least: int = 1) -> int | None:
     value = values.get(key)
     if value is None:
         return None
-    if type(value) is not int or not 1 <= value <= MAX_LAYERS:
-        raise ModelError(f"{source}: {key} is {clip(value)}: write a whole number from 1")
+    if type(value) is not int or not least <= value <= MAX_LAYERS:
+        raise ModelError(f"{source}: {key} is {clip(value)}: write a whole number from {least}")
     return value

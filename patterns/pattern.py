@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
 
 from ixsearch.patterns.errors import PatternError
 from ixsearch.patterns.findings import clip
 from ixsearch.patterns.spelling import misspellings
+
+_LETTER = {"F": "F", "S": "S", "full": "F", "shared": "S"}
 
 
 @dataclass(frozen=True, order=True)
@@ -38,6 +41,21 @@ class Pattern:
         for layer in chosen:
             _check_layer(layer, num_layers)
         return cls("".join("F" if i in chosen else "S" for i in range(num_layers)))
+
+    @classmethod
+    def parse(cls, value: object) -> Pattern:
+        """From `FFS..`, a list of letters, or transformers' list of "full" and "shared".
+
+        Raises `PatternError`.
+        """
+        if isinstance(value, str):
+            return cls(value)
+        if not isinstance(value, list | tuple):
+            raise PatternError(f"{clip(value)} is no pattern: write a string or a list")
+        for layer, word in enumerate(value):
+            if not isinstance(word, str) or word not in _LETTER:
+                raise PatternError(f"layer {layer} is {clip(word)}: write F or S, full or shared")
+        return cls("".join(_LETTER[word] for word in value))
 
     @classmethod
     def from_frequency(cls, num_layers: int, frequency: int, offset: int = 2) -> Pattern:
@@ -78,6 +96,33 @@ class Pattern:
     @property
     def shared_layers(self) -> tuple[int, ...]:
         return tuple(i for i, letter in enumerate(self.letters) if letter == "S")
+
+    def frequency(self) -> int | None:
+        """The `index_topk_freq` that makes this pattern with some offset; None: no such does.
+
+        Fewer than two steps are no frequency.
+        """
+        offset = len(self.letters) - len(self.letters.lstrip("F"))
+        later = self.full_layers[offset:]
+        if len(later) < 2:
+            return None
+        step = later[0] - offset + 1
+        same = Pattern.from_frequency(len(self), step, offset) == self
+        return step if same else None
+
+    def reuse_distances(self) -> tuple[int, ...]:
+        """For each layer how far before it its source is; 0 for an F layer."""
+        return tuple(layer - source for layer, source in enumerate(self.sources()))
+
+    def run_lengths(self) -> tuple[tuple[str, int], ...]:
+        """The letter and the length of each run of equal letters."""
+        return tuple((letter, len(list(run))) for letter, run in groupby(self.letters))
+
+    def is_nested_in(self, other: Pattern) -> bool:
+        """Whether every F of this pattern is an F of `other`. Raises `PatternError`: lengths."""
+        if len(self) != len(other):
+            raise PatternError(f"patterns of {len(self)} and {len(other)} layers do not compare")
+        return set(self.full_layers) <= set(other.full_layers)
 
     def is_full(self, layer: int) -> bool:
         return self.letters[layer] == "F"

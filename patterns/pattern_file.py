@@ -33,6 +33,17 @@ class ModelIdentity:
     model_type: str = ""
     config_hash: str = ""
 
+    def config(self) -> dict[str, Any]:
+        """As much of a config.json as this says."""
+        return {
+            "architectures": [self.architecture],
+            "model_type": self.model_type or _MODEL_TYPES.get(self.architecture, ""),
+            "num_hidden_layers": self.num_hidden_layers,
+        }
+
+
+_MODEL_TYPES = {"DeepseekV32ForCausalLM": "deepseek_v32", "GlmMoeDsaForCausalLM": "glm_moe_dsa"}
+
 
 @dataclass(frozen=True)
 class DocumentsUsed:
@@ -70,6 +81,8 @@ class PatternFile:
     provenance: Provenance | None = None
     place: Place | None = field(default=None, compare=False, repr=False)
     """Where the pattern stands, when it was read from a file."""
+    first_letter: Place | None = field(default=None, compare=False, repr=False)
+    """Where its letters begin, if they stand there as they are."""
 
     def __post_init__(self) -> None:
         if message := _length_problem(self.pattern.letters, self.model.num_hidden_layers):
@@ -111,7 +124,8 @@ def _take_file(fields: Fields, text: str) -> PatternFile | None:
     if schema is not None and schema != SCHEMA:
         place = fields.entries["schema"].node.place
         mend = "upgrade ixsearch" if schema > SCHEMA else f"write {SCHEMA}"
-        fields.error(place, f"schema {schema} is not known here, only {SCHEMA}", mend)
+        message = f"schema {schema} is not known here, only {SCHEMA}"
+        fields.add("IX014", place, message, mend)
         return None
     node = fields.text_node("pattern", required=True)
     model = _take_model(fields.mapping("model", required=True))
@@ -119,7 +133,8 @@ def _take_file(fields: Fields, text: str) -> PatternFile | None:
     fields.close()
     if node is None or not _letters_hold(fields, node, model, text) or model is None:
         return None
-    return PatternFile(Pattern(str(node.value)), model, provenance, node.place)
+    pattern = Pattern(str(node.value))
+    return PatternFile(pattern, model, provenance, node.place, node.first_letter(text))
 
 
 def _letters_hold(fields: Fields, node: Node, model: ModelIdentity | None, text: str) -> bool:
@@ -127,22 +142,12 @@ def _letters_hold(fields: Fields, node: Node, model: ModelIdentity | None, text:
     letters = str(node.value)
     wrong = misspellings(letters)
     for m in wrong:
-        fields.error(_letter_place(node, m.layer, text), m.message, m.mend)
+        fields.add(m.code, node.letter_place(m.layer, text), m.message, m.mend)
     length = _length_problem(letters, model.num_hidden_layers) if letters and model else ""
     if length:
-        fields.error(node.place, length, "write one letter a layer, without MTP layers")
+        mend = "write one letter a layer, without MTP layers"
+        fields.add("IX201", node.letter_place(0, text), length, mend)
     return not wrong and not length
-
-
-def _letter_place(node: Node, index: int, text: str) -> Place:
-    """The place of a letter, or of the whole scalar when it is written with escapes or folded."""
-    place, letters = node.place, str(node.value)
-    quote = 0 if node.plain else 1
-    start = place.column - 1 + quote
-    line = text.split("\n", place.line)[place.line - 1]
-    if not letters or line[start : start + len(letters)] != letters:
-        return place
-    return Place(place.file, place.line, start + 1 + index)
 
 
 def _length_problem(letters: str, num_layers: int) -> str:

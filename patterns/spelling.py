@@ -7,11 +7,14 @@ from dataclasses import dataclass
 MAX_SORTS = 5
 """So many different wrong characters are named; a pattern with more is no pattern."""
 
+SEPARATORS = " ,;|-_[]'\"\t\n\r"
+
 
 @dataclass(frozen=True)
 class Misspelling:
     """Something wrong at `layer`, the first of the layers it concerns."""
 
+    code: str
     layer: int
     message: str
     mend: str
@@ -23,7 +26,9 @@ class Misspelling:
 def misspellings(letters: str) -> list[Misspelling]:
     """All that keeps `letters` from being a pattern, in layer order; empty when it is one."""
     if not letters:
-        return [Misspelling(0, "the pattern is empty", "write one letter, F or S, a layer")]
+        return [
+            Misspelling("IX101", 0, "the pattern is empty", "write one letter, F or S, a layer")
+        ]
     wrong: dict[str, list[int]] = {}
     for layer, letter in enumerate(letters):
         if letter not in "FS":
@@ -31,14 +36,29 @@ def misspellings(letters: str) -> list[Misspelling]:
     found = [_wrong_letter(letter, layers) for letter, layers in list(wrong.items())[:MAX_SORTS]]
     if letters[0] == "S":
         message = "layer 0 is S, and has no earlier layer to share with"
-        found.append(Misspelling(0, message, "write F"))
+        found.append(Misspelling("IX106", 0, message, "write F"))
     return sorted(found, key=lambda m: m.layer)
 
 
 def _wrong_letter(letter: str, layers: list[int]) -> Misspelling:
     shown = ", ".join(map(str, layers[:4])) + (f" and {len(layers) - 4} more" if layers[4:] else "")
     subject = f"layer {shown} is" if len(layers) == 1 else f"layers {shown} are"
-    return Misspelling(layers[0], f"{subject} {_name(letter)}", _mend(letter))
+    code, mend = _kind(letter)
+    return Misspelling(code, layers[0], f"{subject} {_name(letter)}", mend)
+
+
+def _kind(letter: str) -> tuple[str, str]:
+    """The code for a wrong letter, and how to mend it."""
+    if letter in "fs":
+        return "IX103", f"write {letter.upper()}, upper case"
+    if letter in SEPARATORS:
+        return "IX105", "write the letters with nothing between them"
+    if letter.isascii():
+        return "IX102", "write F or S"
+    if _is_invisible(letter):
+        return "IX105", "remove it; it cannot be seen"
+    likely = _looks_like(letter)
+    return ("IX104", f"type the letter {likely} anew") if likely else ("IX102", "write F or S")
 
 
 def _name(letter: str) -> str:
@@ -49,9 +69,24 @@ def _name(letter: str) -> str:
     return f"{letter!r} (U+{ord(letter):04X} {unicodedata.name(letter, 'unnamed')})"
 
 
-def _mend(letter: str) -> str:
-    if letter in "fs":
-        return f"write {letter.upper()}, upper case (engines take {letter!r} for F, silently)"
-    if letter in " ,;|-_[]'\"\t\n":
-        return "write the letters with nothing between them"
-    return "write F or S"
+def _is_invisible(letter: str) -> bool:
+    """Blanks of all kinds, formatting characters, marks that sit on the letter before."""
+    import unicodedata
+
+    return unicodedata.category(letter)[0] in "ZCM"
+
+
+_LOOK_ALIKE = {
+    "F": "ϜҒꞘƑᖴ𐊇𐊥",
+    "S": "ЅՏᏚꓢ𐊖𐐠Ƨ",
+}
+
+
+def _looks_like(letter: str) -> str:
+    """F or S, where the character is one in another script, width or style; else ''."""
+    import unicodedata
+
+    plain = unicodedata.normalize("NFKD", letter)[:1].upper()
+    if plain in ("F", "S"):
+        return plain
+    return next((like for like, others in _LOOK_ALIKE.items() if letter.upper() in others), "")

@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 from ixsearch.patterns.errors import PatternError
 from ixsearch.patterns.findings import Finding, Place
@@ -14,15 +15,20 @@ from ixsearch.patterns.findings import Finding, Place
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
-def read_text(path: str | os.PathLike[str], limit: int) -> str:
+def read_text(path: str | os.PathLike[str], limit: int, mark: bool = True) -> str:
     """The text of a UTF-8 file of at most `limit` bytes, without a byte order mark.
+
+    `mark`: such a mark is allowed.
 
     Raises `PatternError` with the place of the first byte that is no text.
     """
     source = str(path)
     data = _read_bytes(Path(path), limit)
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise _error(Place(source, 1, 1), "the file is UTF-16", "save it as UTF-8")
+        raise _error("IX002", Place(source, 1, 1), "the file is UTF-16", "save it as UTF-8")
+    if not mark and data.startswith(codecs.BOM_UTF8):
+        message = "the file begins with a byte order mark, which JSON readers refuse"
+        raise _error("IX002", Place(source, 1, 1), message, "save it as UTF-8 without one")
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         text = data.decode()
@@ -30,11 +36,11 @@ def read_text(path: str | os.PathLike[str], limit: int) -> str:
         before = data[: error.start].decode()
         message = f"byte 0x{data[error.start]:02x} is not UTF-8"
         mend = "this is not a text file, or not saved as UTF-8"
-        raise _error(place_at(before, len(before), source), message, mend) from None
+        raise _error("IX002", place_at(before, len(before), source), message, mend) from None
     if control := _CONTROL.search(text):
         place = place_at(text, control.start(), source)
         message = f"control character U+{ord(control[0]):04X}"
-        raise _error(place, message, "remove it; this may not be a text file")
+        raise _error("IX002", place, message, "remove it; this may not be a text file")
     return text
 
 
@@ -47,21 +53,28 @@ def place_at(text: str, index: int, source: str) -> Place:
 def _read_bytes(path: Path, limit: int) -> bytes:
     place = Place(str(path))
     try:
-        with open(path, "rb", opener=_open_without_waiting) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise _error(place, "not a regular file", "give a file")
+        with open_regular(path) as file:
             data = file.read(limit + 1)
     except FileNotFoundError:
-        raise _error(place, "no such file", "check the path") from None
+        raise _error("IX001", place, "no such file", "check the path") from None
     except IsADirectoryError:
-        raise _error(place, "this is a folder", "give the file in it") from None
+        raise _error("IX001", place, "this is a folder", "give the file in it") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise _error(place, f"cannot be read: {reason}") from None
+        raise _error("IX001", place, f"cannot be read: {reason}") from None
     if len(data) > limit:
         message = f"the file is larger than {limit:,} bytes"
-        raise _error(place, message, "a pattern file has about a page of text; is this the file?")
+        raise _error("IX003", place, message, "is this the file you mean?")
     return data
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading bytes. Raises `OSError`, and `PatternError` for pipes and devices."""
+    file = open(path, "rb", opener=_open_without_waiting)  # noqa: SIM115 (the caller closes it)
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise _error("IX001", Place(str(path)), "not a regular file", "give a file")
 
 
 def _open_without_waiting(path: str, flags: int) -> int:
@@ -69,5 +82,5 @@ def _open_without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def _error(place: Place, message: str, mend: str = "") -> PatternError:
-    return PatternError.of((Finding("error", message, mend, place),))
+def _error(code: str, place: Place, message: str, mend: str = "") -> PatternError:
+    return PatternError.of((Finding(code, message, mend, place),))

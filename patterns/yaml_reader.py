@@ -17,6 +17,8 @@ MAX_BYTES = 1 << 20
 MAX_DEPTH = 20
 MAX_NODES = 10_000
 
+_RIGHT_FILE = "is this the file you mean?"
+
 
 @dataclass(frozen=True)
 class Node:
@@ -35,6 +37,21 @@ class Node:
         """What a YAML reader makes of an unquoted scalar that is no string to it; else ''."""
         return read_as(self.value) if self.plain and isinstance(self.value, str) else ""
 
+    def first_letter(self, text: str) -> Place | None:
+        """Where its text begins, if it stands in the file as it is: without escapes or folds."""
+        letters = self.value
+        if not isinstance(letters, str) or not letters:
+            return None
+        start = self.place.column - 1 + (0 if self.plain else 1)
+        lines = _LINE_BREAK.split(text, self.place.line)[self.place.line - 1 :]
+        as_it_is = bool(lines) and lines[0][start : start + len(letters)] == letters
+        return Place(self.place.file, self.place.line, start + 1) if as_it_is else None
+
+    def letter_place(self, index: int, text: str) -> Place:
+        """Of a letter, or of the whole scalar."""
+        first = self.first_letter(text)
+        return Place(first.file, first.line, first.column + index) if first else self.place
+
     def describe(self) -> str:
         """What the node is, for a message."""
         if isinstance(self.value, str):
@@ -50,6 +67,9 @@ class Entry:
     key_place: Place
     node: Node
 
+
+_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+"""What ends a line in YAML 1.1."""
 
 _NUMBER_OF_1_2 = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|0o[0-7]+")
 
@@ -91,9 +111,10 @@ def compose(text: str, source: str, found: Collector) -> Node | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "cannot be parsed"
-        found.error(composer.place(mark), f"not valid YAML: {problem}", _syntax_mend(problem))
+        mend = _syntax_mend(problem)
+        found.add("IX004", composer.place(mark), f"not valid YAML: {problem}", mend)
     except yaml.YAMLError as error:
-        found.error(Place(source), f"not valid YAML: {str(error).splitlines()[0]}")
+        found.add("IX004", Place(source), f"not valid YAML: {str(error).splitlines()[0]}")
     return None
 
 
@@ -119,30 +140,30 @@ class _Composer:
         next(self.events)
         event = next(self.events)
         if isinstance(event, self.yaml.StreamEndEvent):
-            self.stop(Place(self.source, 1, 1), "the file is empty", "is this the file you mean?")
+            self.stop("IX010", Place(self.source, 1, 1), "the file is empty", _RIGHT_FILE)
         root = self.node(next(self.events), depth=0)
         next(self.events)
         event = next(self.events)
         if not isinstance(event, self.yaml.StreamEndEvent):
-            self.stop(
-                self.place(event.start_mark), "a second YAML document begins", "keep one a file"
-            )
+            place = self.place(event.start_mark)
+            self.stop("IX007", place, "a second YAML document begins", "keep one a file")
         return root
 
     def node(self, event: Any, depth: int) -> Node:
         place = self.place(event.start_mark)
         if isinstance(event, self.yaml.AliasEvent):
-            self.stop(place, f"alias {clip('*' + event.anchor)}", "write the value itself")
+            self.stop("IX007", place, f"alias {clip('*' + event.anchor)}", "write the value itself")
         self.nodes += 1
         if self.nodes > MAX_NODES:
-            self.stop(place, f"more than {MAX_NODES:,} values", "is this the file you mean?")
+            self.stop("IX008", place, f"more than {MAX_NODES:,} values", _RIGHT_FILE)
         if depth > MAX_DEPTH:
-            self.stop(place, f"nested deeper than {MAX_DEPTH}", "is this the file you mean?")
+            self.stop("IX008", place, f"nested deeper than {MAX_DEPTH}", _RIGHT_FILE)
         if event.anchor is not None:
             mend = "remove it; write every value where it is used"
-            self.found.error(place, f"anchor {clip('&' + event.anchor)}", mend)
+            self.found.add("IX007", place, f"anchor {clip('&' + event.anchor)}", mend)
         if event.tag is not None:
-            self.found.error(place, f"tag {clip(event.tag)}", "remove it; values are taken as text")
+            mend = "remove it; values are taken as text"
+            self.found.add("IX007", place, f"tag {clip(event.tag)}", mend)
         if isinstance(event, self.yaml.ScalarEvent):
             return Node(place, event.value, plain=not event.style)
         if isinstance(event, self.yaml.SequenceStartEvent):
@@ -161,20 +182,21 @@ class _Composer:
             key = self.node(event, depth + 1)
             value = self.node(next(self.events), depth + 1)
             if not isinstance(key.value, str):
-                self.found.error(key.place, f"{key.describe()} as a key", "write a name")
+                self.found.add("IX011", key.place, f"{key.describe()} as a key", "write a name")
             elif key.trap:
                 message = f"the key {key.value} without quotes is {key.trap} in YAML"
-                self.found.error(key.place, message, f'write "{key.value}"')
+                code = "IX007" if key.value == "<<" else "IX015"
+                self.found.add(code, key.place, message, f'write "{key.value}"')
             elif key.value in entries:
                 first = entries[key.value].key_place.line
                 message = f"duplicate key {clip(key.value)}, first on line {first}"
-                self.found.error(key.place, message, "remove one of them")
+                self.found.add("IX006", key.place, message, "remove one of them")
             else:
                 entries[key.value] = Entry(key.place, value)
         return entries
 
-    def stop(self, place: Place, message: str, mend: str) -> None:
-        self.found.error(place, message, mend)
+    def stop(self, code: str, place: Place, message: str, mend: str) -> None:
+        self.found.add(code, place, message, mend)
         raise _Stop
 
 

@@ -24,7 +24,7 @@ What `--help` prints. Made by `python scripts/make_cli_docs.py`: change the help
 
 def page() -> str:
     """The page as it should be."""
-    commands = [info.callback.__name__ for info in app.registered_commands]
+    commands = [info.name or info.callback.__name__ for info in app.registered_commands]
     sections = [HEAD]
     for words in ([], *([name] for name in commands)):
         title = " ".join(["ixsearch", *words])

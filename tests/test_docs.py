@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -16,7 +17,8 @@ from typer.main import get_command
 
 from ixsearch.cli.app import app
 from ixsearch.patterns import Pattern
-from ixsearch.patterns.export import Export
+from ixsearch.patterns.dialects import newest
+from ixsearch.patterns.export import SERVERS, Export
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
@@ -93,6 +95,14 @@ def test_the_page_of_the_command_line_is_up_to_date(columns: str) -> None:
     assert said == made, "run: python scripts/make_cli_docs.py"
 
 
+def test_the_pages_of_findings_and_engines_are_up_to_date() -> None:
+    code = "from scripts.make_pattern_docs import pages; import json; print(json.dumps(pages()))"
+    made = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
+    for name, text in json.loads(made.stdout).items():
+        said = (ROOT / "docs" / name).read_text(encoding="utf-8")
+        assert said == text, "run: python scripts/make_pattern_docs.py"
+
+
 @each_page
 def test_links_point_to_something(page: Path) -> None:
     for link in LINK.findall(page.read_text(encoding="utf-8")):
@@ -145,7 +155,7 @@ def test_this_test_sees_a_wrong_command(line: str) -> None:
 
 
 def test_the_readme_serves_as_the_export_says() -> None:
-    export = Export(Pattern("FS"), "DeepseekV32ForCausalLM")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert export.vllm_command("out/overrides/vllm.yaml") in readme
-    assert export.sglang_command("out/overrides/sglang.yaml") in readme
+    for engine in SERVERS:
+        export = Export(newest(engine), Pattern("FS"))
+        assert export.command(f"out/overrides/{engine}.yaml") in readme

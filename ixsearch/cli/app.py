@@ -1,46 +1,60 @@
-"""The `ixsearch` command: its options, and which function answers which subcommand.
+"""The `ixsearch` command: its options, and which module answers which subcommand.
 
-Only light modules are imported here. A command imports what is heavy (torch, optuna, lm_eval)
-inside its function, so that `--help` and `validate` answer at once.
+A command's module is imported when it is asked for, and imports what is heavy (torch, optuna,
+lm_eval) inside its function, so that `--help` and `validate` answer at once.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from functools import cache
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from ixsearch.cli.compare import EXAMPLES as COMPARE_EXAMPLES
-from ixsearch.cli.compare import compare
 from ixsearch.cli.errors import ReportingGroup, silence_broken_pipe
-from ixsearch.cli.evaluate import EXAMPLES as EVALUATE_EXAMPLES
-from ixsearch.cli.evaluate import evaluate
-from ixsearch.cli.optimize import EXAMPLES as OPTIMIZE_EXAMPLES
-from ixsearch.cli.optimize import optimize
-from ixsearch.cli.tasks import EXAMPLES as TASKS_EXAMPLES
-from ixsearch.cli.tasks import tasks
-from ixsearch.cli.validate import EXAMPLES as VALIDATE_EXAMPLES
-from ixsearch.cli.validate import validate
 from ixsearch.version import __version__
 
-app = typer.Typer(
-    name="ixsearch",
-    cls=ReportingGroup,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_show_locals=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 all well, 1 not valid or failed, 2 wrong usage.",
+COMMANDS = (
+    "optimize",
+    "evaluate",
+    "compare",
+    "validate",
+    "explain",
+    "show",
+    "export",
+    "strip-indexers",
+    "tasks",
 )
+"""In the order in which help shows them; each has a module, with a function of its name."""
 
-# Subcommands, in the order in which help shows them.
-app.command(epilog=OPTIMIZE_EXAMPLES)(optimize)
-app.command(epilog=EVALUATE_EXAMPLES)(evaluate)
-app.command(epilog=COMPARE_EXAMPLES)(compare)
-app.command(epilog=VALIDATE_EXAMPLES)(validate)
-app.command(epilog=TASKS_EXAMPLES)(tasks)
+
+@cache
+def build_app(*names: str) -> typer.Typer:
+    """The command line with these subcommands; without names: with all of them."""
+    app = typer.Typer(
+        name="ixsearch",
+        cls=ReportingGroup,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_show_locals=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog="Exit codes: 0 all well, 1 not valid or failed, 2 wrong usage.",
+    )
+    app.callback()(options)
+    for name in names or COMMANDS:
+        module = import_module(f"ixsearch.cli.{name.replace('-', '_')}")
+        function = getattr(module, name.replace("-", "_"))
+        app.command(name, epilog=module.EXAMPLES)(function)
+    return app
+
+
+def __getattr__(name: str) -> object:
+    if name == "app":
+        return build_app()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _print_version(wanted: bool) -> None:
@@ -49,7 +63,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     version: Annotated[
@@ -70,9 +83,11 @@ def main() -> None:
     # Threads that spin long while they wait make a busy machine many times slower. Read by torch's
     # OpenMP when it is loaded, which is later.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    words = [word for word in sys.argv[1:] if not word.startswith("-")]
+    wanted = words[:1] if words and words[0] in COMMANDS else []
     try:
         try:
-            app()
+            build_app(*wanted)()
         finally:
             sys.stdout.flush()
     except BrokenPipeError:

@@ -62,6 +62,6 @@ def _report(message: str, ctx: Any) -> None:
     debug = ctx.params.get("debug", False)
     if debug:
         traceback.print_exc()
-    typer.echo(message, err=True)
+    typer.echo("".join(c if c.isprintable() or c == "\n" else "?" for c in message), err=True)
     if not debug and message.startswith("unexpected"):
         typer.echo("`ixsearch --debug COMMAND ...` shows where it happened.", err=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ixsearch.cli.options import Json, Model
-from ixsearch.tasks.gsm8k_long import LONG_QUESTIONS
+from ixsearch.tasks.sizes import LONG_QUESTIONS
 
 if TYPE_CHECKING:
     from ixsearch.tasks.catalogue import Setting, TaskFigures

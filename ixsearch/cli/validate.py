@@ -3,102 +3,70 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ixsearch.cli.subject import Subject, check_subject, read_subject
-from ixsearch.patterns import Pattern
+from ixsearch.cli.engines import Engines, Partition, StagesCount, read_engines, read_stages
+from ixsearch.cli.report_json import report_json
+from ixsearch.cli.report_text import report_text
+from ixsearch.cli.subject import check
+from ixsearch.patterns import Options
 
 EXAMPLES = """\
 \b
 Examples:
-  ixsearch validate pattern.yaml
   ixsearch validate pattern.yaml --model /models/GLM-5
-  ixsearch validate FFSSSFSSSFSSSFSS --model ./config.json --json
+  ixsearch validate FFSSSFSSSFSSSFSS --engine vllm==0.33.0 --engine sglang
+  ixsearch validate vllm.yaml --model deepseek-v3.2 --pp 4
+  ixsearch validate /models/GLM-5.2 --engine vllm==0.25.1 --mtp --json
 """
 
 
 def validate(
     pattern: Annotated[
         str,
-        typer.Argument(metavar="PATTERN", help="A pattern.yaml, or the letters: FSSF..."),
+        typer.Argument(
+            metavar="FILE|LETTERS",
+            help="pattern.yaml; a config file of vLLM (hf-overrides) or SGLang"
+            " (json-model-override-args); a JSON object of overrides; a config.json; a checkpoint"
+            " folder; or the letters: FSSF...",
+        ),
     ],
     model: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            metavar="PATH",
-            help="Checkpoint folder or config.json that the pattern must fit. With the folder,"
-            " F layers must have indexer weights.",
+            metavar="MODEL",
+            help="What the pattern must fit: a checkpoint folder, a config.json, or deepseek-v3.2,"
+            " glm-5, glm-5.1, glm-5.2. With a folder, F layers must have indexer weights.",
         ),
     ] = None,
+    engine: Engines = None,
+    pp: StagesCount = None,
+    pp_partition: Partition = None,
+    mtp: Annotated[
+        bool, typer.Option("--mtp", help="The model will be served with its MTP layers.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 on warnings too, not only on errors.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object on stdout, also for errors.")
     ] = False,
 ) -> None:
-    """Check a pattern, and show what it means layer by layer.
+    """Check a pattern, and show what each engine will run.
 
-    Serving engines check nothing: a pattern that is too short, in lower case, or that begins with S
-    is silently wrong there. This says so, where it is, and how to mend it.
+    Serving engines check nothing: a pattern that is too short, in lower case, in a key that this
+    version does not read, or that begins with S is silently wrong there. This says so, where it is,
+    and how to mend it; `ixsearch explain CODE` says more. What an engine does is known from its
+    source, version by version. Without --engine the newest known version of each is asked, and what
+    only concerns one of them is a warning.
     """
-    subject = check_subject(read_subject(pattern), model)
-    typer.echo(json.dumps(to_json(subject)) if as_json else to_text(subject))
-    if not subject.ok:
+    options = Options(read_engines(engine), read_stages(pp, pp_partition), mtp)
+    report = check(pattern, model, options)
+    if as_json:
+        typer.echo(json.dumps(report_json(report, strict)))
+    else:
+        typer.echo(report_text(report, strict))
+    if not report.ok(strict):
         raise typer.Exit(1)
-
-
-def to_json(subject: Subject) -> dict[str, object]:
-    """What `--json` prints."""
-    letters, pattern = subject.letters, subject.pattern
-    by_level = {
-        name: [f.to_json() for f in subject.findings if f.level == level]
-        for name, level in (("errors", "error"), ("warnings", "warning"), ("infos", "info"))
-    }
-    resolved: dict[str, object] = {}
-    if pattern:
-        resolved = {
-            "num_layers": len(pattern),
-            "num_full": pattern.num_full,
-            "retention": pattern.retention,
-            "full_layers": pattern.full_layers,
-            "index_groups": [[g.start, g.stop - 1] for g in pattern.index_groups()],
-        }
-    head = {"ok": subject.ok, "source": subject.source, "format": subject.format}
-    return {**head, "pattern": letters, **resolved, **by_level}
-
-
-def to_text(subject: Subject) -> str:
-    """What a person reads."""
-    lines = [f"{subject.source}: {subject.format}"]
-    if subject.pattern:
-        lines += _resolved(subject.pattern)
-    for finding in subject.findings:
-        where = f"{finding.place}: " if finding.place else ""
-        lines.append(f"{where}{finding.level}: {finding.message}")
-        lines += [f"    {finding.mend}"] if finding.mend else []
-    errors = sum(f.level == "error" for f in subject.findings)
-    lines.append(f"not valid, errors: {errors}" if errors else f"valid{subject.scope}")
-    return "\n".join(lines)
-
-
-def _resolved(pattern: Pattern) -> list[str]:
-    import textwrap
-
-    count = f"{len(pattern)} layers: {pattern.num_full} F, {len(pattern) - pattern.num_full} S"
-    indent = " " * 11
-    return [
-        f"  pattern  {pattern}",
-        f"{indent}{count}, retention {pattern.retention:.2f}",
-        textwrap.fill(
-            "  ".join(_span(group) for group in pattern.index_groups()),
-            width=88,
-            initial_indent="  groups   ",
-            subsequent_indent=indent,
-        ),
-        f"{indent}(a group is an F layer and the S layers that reuse its indices)",
-    ]
-
-
-def _span(layers: range) -> str:
-    return f"{layers.start}-{layers.stop - 1}" if len(layers) > 1 else f"{layers.start}"

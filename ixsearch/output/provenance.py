@@ -7,7 +7,8 @@ import shlex
 from ixsearch.output import figures as fig
 from ixsearch.output.markdown import line, table
 from ixsearch.output.outcome import Outcome
-from ixsearch.patterns.export import Export
+from ixsearch.patterns.dialects import newest
+from ixsearch.patterns.export import SERVERS, Export
 
 
 def measured_on(outcome: Outcome) -> list[str]:
@@ -66,7 +67,13 @@ def search(outcome: Outcome) -> list[str]:
 
 def files(outcome: Outcome) -> list[str]:
     """What lies beside the report, and the commands that serve it."""
-    export = Export(outcome.pattern, outcome.model.architecture, model=outcome.model.name)
+    config = {"model_type": outcome.model.model_type}
+    commands = [
+        Export(newest(name), outcome.pattern, config, model=outcome.model.name).command(
+            f"overrides/{name}.yaml"
+        )
+        for name in SERVERS
+    ]
     return [
         "## Files, and how to serve",
         "",
@@ -75,7 +82,6 @@ def files(outcome: Outcome) -> list[str]:
         "- `trials.csv`: every finished trial",
         "",
         "```",
-        export.vllm_command("overrides/vllm.yaml"),
-        export.sglang_command("overrides/sglang.yaml"),
+        *commands,
         "```",
     ]

@@ -17,9 +17,8 @@ from ixsearch.tasks.gsm8k_forms import FORMS, Scene, can_be_scattered
 from ixsearch.tasks.long_context import LongContext
 from ixsearch.tasks.question import Question
 from ixsearch.tasks.segments import encode_segments
+from ixsearch.tasks.sizes import LONG_QUESTIONS
 
-LONG_QUESTIONS = 208
-"""Enough to exclude a loss of 3 points, at 95%, with two answers lost."""
 QUESTIONS_PER_CONTEXT = 8
 TIMES_TOPK = 4
 """The default context, in `index_topk`."""

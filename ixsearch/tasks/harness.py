@@ -18,10 +18,11 @@ from ixsearch.runtime.interface import Engine, Progress
 from ixsearch.runtime.tokenizer import Tokenizer
 from ixsearch.tasks.corpus import bundled_questions, bundled_short_questions
 from ixsearch.tasks.gsm8k import Gsm8kData
-from ixsearch.tasks.gsm8k_long import LONG_QUESTIONS, default_context, gsm8k_long_questions
+from ixsearch.tasks.gsm8k_long import default_context, gsm8k_long_questions
 from ixsearch.tasks.jsonl import read_rows, text_value
 from ixsearch.tasks.lm_task import GSM8K_LONG, WORD_PROBLEMS, LmTask, write_lm_task
 from ixsearch.tasks.question import Question
+from ixsearch.tasks.sizes import LONG_QUESTIONS
 
 FEWSHOT_SEED = 1234
 """lm-eval's own default: every pattern gets the same examples, as does a run of `lm_eval`."""

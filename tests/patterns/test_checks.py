@@ -14,6 +14,7 @@ from ixsearch.patterns import (
     check_letters,
     check_same_model,
 )
+from ixsearch.patterns.findings import merged
 
 MODEL = ModelConfig(
     source="m",
@@ -43,8 +44,10 @@ def test_all_f_is_noted() -> None:
 
 def test_letters_and_length_are_told_together() -> None:
     place = Place("p.yaml", 2, 10)
-    found = check_letters("sfX", place) + check_for_model("sfX", MODEL, place)
-    assert [level for level, _ in said(found)] == ["error"] * 4
+    found = check_letters("sfX", lambda layer: place) + check_for_model(
+        "sfX", MODEL, lambda layer: place
+    )
+    assert [f.code for f in found] == ["IX103", "IX103", "IX102", "IX201"]
     assert str(found[0]).startswith("p.yaml:2:10: layer 0 is 's': write S")
     assert found[-1].message == "the pattern has 3 letters, the model 6 layers"
 
@@ -85,8 +88,21 @@ def test_made_for_another_model() -> None:
 
 
 def test_a_finding_prints_place_message_and_mend() -> None:
-    assert str(Finding("error", "m", "do", Place("f", 1, 2))) == "f:1:2: m: do"
-    assert str(Finding("error", "m", place=Place("f"))) == "f: m"
-    assert str(Finding("error", "m")) == "m"
+    assert str(Finding("IX101", "m", "do", Place("f", 1, 2))) == "f:1:2: m: do"
+    assert str(Finding("IX101", "m", place=Place("f"))) == "f: m"
+    assert str(Finding("IX101", "m")) == "m"
+    assert str(Finding("IX405", "m", engines=("vLLM 0.22", "ATOM"))) == "vLLM 0.22, ATOM: m"
     where = {"file": "f", "line": 1, "column": 2}
-    assert Finding("info", "m", "", Place("f", 1, 2)).to_json()["where"] == where
+    assert Finding("IX101", "m", "", Place("f", 1, 2)).to_json()["where"] == where
+
+
+def test_an_error_that_may_not_concern_the_user_is_a_warning() -> None:
+    found = Finding("IX406", "m")
+    assert (found.level, found.softened().level) == ("error", "warning")
+    assert Finding("IX403", "m").softened().level == "info"
+
+
+def test_findings_that_differ_in_the_engine_alone_are_one() -> None:
+    one, two = Finding("IX406", "m", engines=("A",)), Finding("IX406", "m", engines=("B",))
+    other = Finding("IX406", "n", engines=("B",))
+    assert merged([one, other, two]) == [replace(one, engines=("A", "B")), other]

@@ -83,7 +83,7 @@ def test_agrees_with_safetensors_itself(tmp_path: Path) -> None:
         (b"\x01\x00", "cut short"),
         (struct.pack("<Q", 2**63) + b"{}", "begin with a header length of 9,223"),
         (struct.pack("<Q", 100) + b"{}", "cut short"),
-        (struct.pack("<Q", 2) + b"[]", r"\(header\): holds list"),
+        (struct.pack("<Q", 2) + b"[]", r"\(header\): holds a list"),
         (struct.pack("<Q", 3) + b"{x}", r"\(header\):1:2: not valid JSON"),
         (struct.pack("<Q", 3) + b'{"\xff', "not UTF-8"),
     ],
@@ -107,12 +107,14 @@ def test_a_broken_index_is_told(tmp_path: Path, index: str) -> None:
     [
         (b"{", "config.json:1:2: not valid JSON"),
         (b'{"a": 1,\n}', "config.json:2:1: not valid JSON"),
-        (b"[]", "holds list"),
-        (b"\xff\xfe{\x00", "not UTF-8"),
-        (b"[" * 100_000, "not usable JSON"),
+        (b"[]", "holds a list"),
+        (b"\xff\xfe{\x00", "the file is UTF-16"),
+        (b"\xff{", "not UTF-8"),
+        (b"\xef\xbb\xbf{}", "byte order mark"),
+        (b"[" * 100_000, "nested too deeply"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not usable JSON"),
         (b"{}", "num_hidden_layers is missing"),
-        (b" " * (9 << 20), "larger than 8,388,608 bytes"),
+        (b" " * (3 << 20), "larger than 2,097,152 bytes"),
     ],
 )
 def test_a_broken_config_is_told(tmp_path: Path, data: bytes, said: str) -> None:
@@ -187,14 +189,14 @@ def test_the_default_pattern_follows_the_order_of_the_keys(
         ({"indexer_types": ["full"] * 3}, "indexer_types has 3 entries, the model 4 layers"),
         ({"indexer_types": "FFFF"}, "indexer_types is 'FFFF': write a list"),
         ({"indexer_types": ["shared"] * 4}, "indexer_types: layer 0 is S"),
-        ({"indexer_types": ["full", "half"]}, r"indexer_types\[1\] is 'half'"),
-        ({"indexer_types": ["full", None]}, r"indexer_types\[1\] is None"),
-        ({"indexer_types": ["full", ["full"]]}, r"indexer_types\[1\] is"),
+        ({"indexer_types": ["full", "half"]}, r"indexer_types: layer 1 is 'half'"),
+        ({"indexer_types": ["full", None]}, r"indexer_types: layer 1 is None"),
+        ({"indexer_types": ["full", ["full"]]}, "indexer_types: layer 1 is"),
         ({"indexer_types": []}, "indexer_types: the pattern is empty"),
         ({"index_topk_pattern": ""}, "index_topk_pattern: the pattern is empty"),
         ({"index_topk_pattern": "ffss"}, "index_topk_pattern: layers 0, 1 are 'f'"),
         ({"index_topk_pattern": "FFSSS"}, "index_topk_pattern has 5 entries"),
-        ({"index_topk_pattern": 3}, "index_topk_pattern is 3"),
+        ({"index_topk_pattern": 3}, "index_topk_pattern: 3 is no pattern"),
         ({"index_topk_freq": 0}, "index_topk_freq is 0"),
         ({"index_topk_freq": "4"}, "index_topk_freq is '4'"),
         ({"index_topk_freq": True}, "index_topk_freq is True"),
@@ -223,3 +225,29 @@ def test_agrees_with_transformers() -> None:
         ours = default_pattern({"num_hidden_layers": layers, **keys})
         theirs = glm(num_hidden_layers=layers, **keys).indexer_types
         assert ours.to_indexer_types() == theirs, keys
+
+
+NESTED = {
+    "architectures": ["GlmMoeDsaForConditionalGeneration"],
+    "model_type": "glm_vision",
+    "text_config": {
+        "model_type": "glm_moe_dsa",
+        "num_hidden_layers": 4,
+        "num_nextn_predict_layers": 1,
+        "index_topk": 64,
+        "index_topk_pattern": "FSFS",
+    },
+}
+
+
+def test_a_model_within_a_model_that_sees(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(NESTED))
+    model = read_model_config(tmp_path)
+    assert (model.architecture, model.model_type) == (NESTED["architectures"][0], "glm_moe_dsa")
+    assert (model.num_hidden_layers, model.num_mtp_layers, model.index_topk) == (4, 1, 64)
+    assert model.default_pattern == Pattern("FSFS")
+    plain = json.loads(json.dumps(NESTED))
+    del plain["text_config"]["index_topk_pattern"]
+    assert config_hash(plain) == model.config_hash
+    plain["text_config"]["index_topk"] = 65
+    assert config_hash(plain) != model.config_hash

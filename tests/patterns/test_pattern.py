@@ -130,3 +130,41 @@ def test_a_pattern_is_a_value() -> None:
     assert len({Pattern("FS"), Pattern("FS"), Pattern("FF")}) == 2
     with pytest.raises(AttributeError):
         Pattern("FS").letters = "FF"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "value", ["FFSF", list("FFSF"), ("full", "full", "shared", "full"), ["F", "full", "S", "F"]]
+)
+def test_parse_reads_every_spelling_by_layer(value: object) -> None:
+    assert Pattern.parse(value) == Pattern("FFSF")
+
+
+@pytest.mark.parametrize("value", [None, 3, {"F": 1}, ["F", 1], ["F", "half"], [], "ffs", b"FF"])
+def test_parse_refuses_everything_else(value: object) -> None:
+    with pytest.raises(PatternError):
+        Pattern.parse(value)
+
+
+def test_groups_distances_and_runs() -> None:
+    pattern = Pattern("FFSSSFS")
+    assert pattern.sources() == (0, 1, 1, 1, 1, 5, 5)
+    assert pattern.reuse_distances() == (0, 0, 1, 2, 3, 0, 1)
+    assert pattern.run_lengths() == (("F", 2), ("S", 3), ("F", 1), ("S", 1))
+    assert sum(n for _, n in pattern.run_lengths()) == len(pattern)
+
+
+def test_nested() -> None:
+    assert Pattern("FSSF").is_nested_in(Pattern("FFSF"))
+    assert not Pattern("FFSF").is_nested_in(Pattern("FSSF"))
+    assert Pattern("FSSF").is_nested_in(Pattern("FSSF"))
+    with pytest.raises(PatternError, match="do not compare"):
+        Pattern("FS").is_nested_in(Pattern("FSS"))
+
+
+def test_frequency_undoes_from_frequency() -> None:
+    for frequency in range(2, 9):
+        for offset in range(1, 9):
+            pattern = Pattern.from_frequency(40, frequency, offset)
+            assert pattern.frequency() == frequency, (frequency, offset)
+    for letters in ("FFFF", "FSSS", "FFSSFSSS", "FSFSSFSF", "FFSSSFSSSSFS"):
+        assert Pattern(letters).frequency() is None

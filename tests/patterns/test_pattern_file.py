@@ -159,7 +159,7 @@ def test_a_file_value_cannot_contradict_itself() -> None:
         ('"FFSS"', "FFsS", "p.yaml:2:12: layer 2 is 's'"),
         ('"FFSS"', '"FF\\u0053x"', "p.yaml:2:10: layer 3 is 'x'"),
         ('"FFSS"', '"SFSS"', "p.yaml:2:11: layer 0 is S"),
-        ('"FFSS"', '"FFS"', "p.yaml:2:10: the pattern has 3 letters, the model 4 layers"),
+        ('"FFSS"', '"FFS"', "p.yaml:2:11: the pattern has 3 letters, the model 4 layers"),
         ("  num_hidden_layers: 4\n", "", "p.yaml:4:3: model.num_hidden_layers is missing"),
         ("num_hidden_layers: 4", "num_hidden_layers: 0", "p.yaml:5:22: model.num_hidden_layers"),
         ("num_hidden_layers: 4", "num_hidden_layers: 1_0", "is '1_0': write a whole number"),
@@ -196,7 +196,7 @@ def test_all_mistakes_are_told_in_the_order_of_the_file() -> None:
     text = text.replace("tokens: 900", "tokens: -1") + "extra: 1\n"
     places = [line.split(": ")[0] for line in findings(text)]
     assert places == [
-        "p.yaml:2:10",
+        "p.yaml:2:11",
         "p.yaml:2:11",
         "p.yaml:2:14",
         "p.yaml:2:15",

@@ -1,0 +1,188 @@
+"""What an engine makes of it, as findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ixsearch.patterns.checks.model import numbers
+from ixsearch.patterns.dialects import Dialect, Resolved, Stage
+from ixsearch.patterns.dialects.keys import model_values
+from ixsearch.patterns.findings import Finding, Place
+from ixsearch.patterns.model_config import ModelConfig
+from ixsearch.patterns.reading import Reading
+from ixsearch.patterns.stages import Stages
+
+_SETTERS = ("indexer_types", "index_topk_pattern", "index_topk_freq")
+_STRIP = "`ixsearch strip-indexers MODEL pattern.yaml COPY` writes a checkpoint without them"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a run is checked against."""
+
+    reading: Reading
+    written: Mapping[str, str]
+    """Key -> the letters that it means."""
+    keys: frozenset[str] = frozenset()
+    """The keys that the thing read sets; those of the model itself are not its fault."""
+    model: ModelConfig | None = None
+    stages: Stages | None = None
+    mtp: bool = False
+
+    @property
+    def place(self) -> Place | None:
+        for key in (*self.written, *self.reading.spots):
+            if place := self.reading.place(key):
+                return place
+        return None
+
+
+def check_run(run: Resolved, setting: Setting) -> list[Finding]:
+    """Everything that this engine has against the pattern, or does with it in silence."""
+    return [replace(found, engines=(run.dialect.name,)) for found in _check(run, setting)]
+
+
+def _check(run: Resolved, setting: Setting) -> list[Finding]:
+    if reason := _cannot_read(run.dialect, setting.reading):
+        mend = "write the overrides as one JSON object in single quotes"
+        return [Finding("IX405", reason, mend, setting.place)]
+    if run.failure:
+        mend = "write the letters of the pattern, one a layer"
+        return [Finding("IX405", str(run.failure), mend, setting.place)]
+    return [
+        *_check_keys(run, setting),
+        *_check_lost(run, setting),
+        *_check_letters(run, setting),
+        *_check_stages(run, setting),
+        *_check_loading(run, setting),
+        *_check_mtp(run, setting),
+    ]
+
+
+def _cannot_read(dialect: Dialect, reading: Reading) -> str:
+    if reading.engine != dialect.engine or not reading.mapping or dialect.yaml_mapping is None:
+        return ""
+    return f"{dialect.yaml_mapping}: it wants a JSON string, not a mapping"
+
+
+def _check_keys(run: Resolved, setting: Setting) -> list[Finding]:
+    if run.needs:
+        mend = f"set {run.needs[0]} to true too"
+        message = f"all layers are F: {' or '.join(run.needs)} is not set"
+        return [Finding("IX404", message, mend, setting.place)]
+    mine = [key for key in run.unread if key in setting.keys]
+    if "index_topk_freq" in mine:  # what is said of it holds for its offset too
+        mine = [key for key in mine if key != "index_skip_topk_offset"]
+    found = [_unread(key, run, setting) for key in mine]
+    if setting.reading.portable:
+        return [f for f in found if f.code == "IX402"][:1]
+    return found
+
+
+def _unread(key: str, run: Resolved, setting: Setting) -> Finding:
+    place = setting.reading.place(key) or setting.place
+    spelled = "index_topk_freq" if key == "index_skip_topk_offset" else key
+    meant = setting.written.get(spelled)
+    if meant is None or _leniently(meant, len(run.letters)) == run.letters:
+        message = f"{key} is not read, which makes no difference here"
+        return Finding("IX403", message, place=place)
+    message = f"{key} is not read: {_instead(run)}"
+    return Finding("IX402", message, _mend_unread(run.dialect), place)
+
+
+def _leniently(letters: str, layers: int) -> str:
+    """As an engine reads letters that it does read."""
+    return "".join("S" if c == "S" else "F" for c in letters[:layers]).ljust(layers, "F")
+
+
+def _instead(run: Resolved) -> str:
+    if run.decided_by:
+        return f"what runs is from {' and '.join(run.decided_by)}"
+    return "all layers are F" if "S" not in run.letters else "the config's own pattern runs"
+
+
+def _mend_unread(dialect: Dialect) -> str:
+    if not dialect.reads or dialect.only_types:
+        return "no setting makes it share indices for this model"
+    names = " and ".join(key for key in dialect.writes if key != "use_index_cache")
+    return f"set {names}; `ixsearch export` writes what this engine reads"
+
+
+def _check_lost(run: Resolved, setting: Setting) -> list[Finding]:
+    """Keys of config.json that some versions of transformers drop before the engine sees them."""
+    versions, config = run.dialect.may_pop, setting.reading.config
+    if not versions or config is None or config.model_type != "glm_moe_dsa":
+        return []
+    values = model_values(config.values)
+    lost = [k for k in _SETTERS[1:] if values.get(k) is not None]
+    if not lost or values.get("indexer_types") is not None:
+        return []
+    message = (
+        f"{' and '.join(lost)} of this config.json never arrives"
+        f" where transformers {versions} is installed"
+    )
+    mend = "give the pattern with --hf-overrides, or indexer_types in the file too"
+    return [Finding("IX411", message, mend, setting.place)]
+
+
+def _check_letters(run: Resolved, setting: Setting) -> list[Finding]:
+    found = []
+    if run.bent or run.dropped:
+        mend = "write F or S for every layer, and nothing else"
+        found.append(Finding("IX410", _bent(run), mend, setting.place))
+    if run.letters.startswith("S"):
+        effect = run.dialect.first_shared or "what it then reads is not known"
+        found.append(
+            Finding("IX408", f"layer 0 becomes S: {effect}", "make layer 0 F", setting.place)
+        )
+    return found
+
+
+def _bent(run: Resolved) -> str:
+    missing = [layer for layer, said in run.bent.items() if not said]
+    parts = []
+    for letter in "FS":
+        bent = [i for i, said in run.bent.items() if said and run.letters[i] == letter]
+        parts += [f"layer {numbers(bent)} is taken for {letter}"] if bent else []
+    if missing:
+        parts.append(f"layer {numbers(missing)} is missing and taken for F")
+    if run.dropped:
+        parts.append(f"the last {run.dropped} letters are dropped")
+    return ", ".join(parts)
+
+
+def _check_stages(run: Resolved, setting: Setting) -> list[Finding]:
+    stages, dialect = setting.stages, run.dialect
+    if stages is None or dialect.stage is Stage.CARRIED or stages.problem(len(run.letters)):
+        return []
+    starts = stages.starts(len(run.letters), dialect.split)
+    shared = [layer for layer in starts if run.letters[layer] == "S"]
+    if not shared:
+        return []
+    message = (
+        f"a pipeline stage begins with layer {numbers(shared)}, which is S, and has"
+        f" {dialect.stage.value}"
+    )
+    mend = f"write F there, or move the stages (they begin at {numbers(starts, 16)})"
+    where = setting.reading.letter_place(next(iter(setting.written), ""), shared[0])
+    return [Finding("IX212", message, mend, where or setting.place)]
+
+
+def _check_loading(run: Resolved, setting: Setting) -> list[Finding]:
+    error, model = run.dialect.spare_indexers, setting.model
+    if error is None or model is None or model.indexer_layers is None:
+        return []
+    spare = [i for i in model.indexer_layers if run.letters[i : i + 1] == "S"]
+    if not spare:
+        return []
+    message = f"{error}, on CUDA: the checkpoint has indexer weights on S layers ({numbers(spare)})"
+    return [Finding("IX406", message, _STRIP, setting.place)]
+
+
+def _check_mtp(run: Resolved, setting: Setting) -> list[Finding]:
+    if not setting.mtp or "S" not in run.mtp_letters:
+        return []
+    message = "the indexer of the MTP layer is skipped: by config.json it is S"
+    mend = "give the pattern as an override instead: those do not reach the draft model"
+    return [Finding("IX407", message, mend, setting.place)]

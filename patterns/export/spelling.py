@@ -1,0 +1,36 @@
+"""A pattern in the keys that an engine reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ixsearch.patterns.dialects import Dialect, is_nested, model_values
+from ixsearch.patterns.dialects.keys import NEST
+
+_WORD = {"F": "full", "S": "shared"}
+
+
+def overrides_for(
+    dialect: Dialect, letters: str, config: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What to put over a model's config.json, so that this engine runs `letters`.
+
+    `config`: the model's, or as much of it as is known; without it `indexer_types` is left out.
+    """
+    config = config or {}
+    keys: dict[str, Any] = {}
+    for key in dialect.writes:
+        if key == "use_index_cache":
+            keys[key] = True
+        elif key == "index_topk_pattern":
+            keys[key] = letters
+        elif has_types(config) and not letters.strip("FS"):
+            keys[key] = [_WORD[letter] for letter in letters]
+    return {NEST: keys} if is_nested(config) else keys
+
+
+def has_types(config: Mapping[str, Any]) -> bool:
+    """Whether the model's configuration class keeps `indexer_types`."""
+    values = model_values(config)
+    return str(values.get("model_type", "")).startswith("glm") or "indexer_types" in values

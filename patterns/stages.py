@@ -1,0 +1,49 @@
+"""Pipeline stages: which layer each begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from ixsearch.patterns.dialects import Split
+
+
+@dataclass(frozen=True)
+class Stages:
+    """A number of stages, spread as the engine does it, or the layers of each."""
+
+    count: int
+    sizes: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, sizes: Sequence[int]) -> Stages:
+        return cls(len(sizes), tuple(sizes))
+
+    def problem(self, layers: int) -> str:
+        """Why they do not fit so many layers; '' when they do."""
+        if self.sizes and sum(self.sizes) != layers:
+            parts = " + ".join(map(str, self.sizes))
+            return f"the partition {parts} = {sum(self.sizes)}, the model has {layers} layers"
+        if self.sizes and min(self.sizes) < 1:
+            return f"a stage of the partition has {min(self.sizes)} layers"
+        if self.count > layers:
+            return f"{self.count} stages for {layers} layers"
+        return ""
+
+    def starts(self, layers: int, split: Split) -> tuple[int, ...]:
+        """The first layer of each stage."""
+        sizes = self.sizes or spread(layers, self.count, split)
+        return (0, *accumulate(sizes[:-1]))
+
+
+def spread(layers: int, stages: int, split: Split) -> tuple[int, ...]:
+    """The layers of each stage where they do not divide evenly."""
+    sizes = [layers // stages] * stages
+    extra = layers % stages
+    for i in range(extra):
+        if split is Split.BEFORE_LAST:
+            sizes[-2 - i] += 1
+        else:
+            sizes[i - extra if split is Split.LATER else i] += 1
+    return tuple(sizes)
