@@ -134,6 +134,8 @@ def to_text(written: list[Written], out: Path, report: Report) -> str:
     lines.append(f"keys of all of them: {out / 'hf_overrides.json'}")
     if (out / "config.json").exists():
         lines.append(f"config.json with the pattern: {out / 'config.json'}")
+    else:
+        lines.append("give --model FOLDER to have a config.json with the pattern too")
     return "\n".join(lines)
 
 

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from ixsearch.cli.app import app
+from ixsearch.patterns import RULES
+from ixsearch.patterns.dialects import DIALECTS
+
+
+def run(*args: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["explain", *args])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_without_a_code_all_are_listed() -> None:
+    code, out, _ = run()
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == list(RULES)
+
+
+@pytest.mark.parametrize("given", ["IX106", "ix106", "first-layer-shared"])
+def test_a_code_or_a_name(given: str) -> None:
+    assert run(given)[1].startswith("IX106 (error): Layer 0 is S")
+
+
+def test_part_of_a_name_finds_all_that_have_it() -> None:
+    out = run("first-layer")[1]
+    assert [line.split()[0] for line in out.splitlines()] == ["IX106", "IX408"]
+
+
+@pytest.mark.parametrize(("given", "hint"), [("IX999", "did you mean IX"), ("zzz", "lists all")])
+def test_an_unknown_code_is_wrong_usage(given: str, hint: str) -> None:
+    code, _, err = run(given)
+    assert code == 2 and hint in " ".join(err.split())
+
+
+def test_json() -> None:
+    (rule,) = json.loads(run("IX402", "--json")[1])["rules"]
+    assert rule["code"] == "IX402" and "ixsearch validate" in rule["bad"]
+    assert len(json.loads(run("--json")[1])["rules"]) == len(RULES)
+
+
+def test_the_table_of_engines() -> None:
+    code, out, _ = run("--engines")
+    assert code == 0
+    for row in DIALECTS:
+        assert row.name in out
+    rows = json.loads(run("--engines", "--json")[1])["engines"]
+    assert [row["label"] for row in rows] == [row.label for row in DIALECTS]
+    assert all(row["sources"] for row in rows)

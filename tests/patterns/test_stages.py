@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+
+from ixsearch.patterns.dialects import Split
+from ixsearch.patterns.stages import Stages, spread
+
+
+@pytest.mark.parametrize(
+    ("layers", "stages", "split", "sizes"),
+    [
+        # Computed by hand from get_pp_indices of vLLM and SGLang, torch.tensor_split for TRT-LLM.
+        (78, 2, Split.BEFORE_LAST, (39, 39)),
+        (78, 4, Split.BEFORE_LAST, (19, 20, 20, 19)),
+        (78, 4, Split.LATER, (19, 19, 20, 20)),
+        (78, 4, Split.EARLIER, (20, 20, 19, 19)),
+        (78, 8, Split.BEFORE_LAST, (9, 10, 10, 10, 10, 10, 10, 9)),
+        (78, 8, Split.LATER, (9, 9, 10, 10, 10, 10, 10, 10)),
+        (61, 2, Split.BEFORE_LAST, (31, 30)),
+        (61, 2, Split.LATER, (30, 31)),
+        (61, 4, Split.BEFORE_LAST, (15, 15, 16, 15)),
+        (61, 4, Split.EARLIER, (16, 15, 15, 15)),
+        (5, 4, Split.BEFORE_LAST, (1, 1, 2, 1)),
+        (7, 4, Split.BEFORE_LAST, (2, 2, 2, 1)),
+        (7, 1, Split.LATER, (7,)),
+    ],
+)
+def test_spread(layers: int, stages: int, split: Split, sizes: tuple[int, ...]) -> None:
+    assert spread(layers, stages, split) == sizes
+
+
+def test_a_partition_says_where_stages_start() -> None:
+    for split in Split:
+        assert Stages.of((38, 40)).starts(78, split) == (0, 38)
+
+
+@pytest.mark.parametrize(
+    ("stages", "said"),
+    [
+        (Stages.of((38, 41)), "the partition 38 + 41 = 79, the model has 78 layers"),
+        (Stages.of((78, 0)), "a stage of the partition has 0 layers"),
+        (Stages.of((80, -2)), "a stage of the partition has -2 layers"),
+        (Stages(79), "79 stages for 78 layers"),
+        (Stages(78), ""),
+        (Stages.of((40, 38)), ""),
+    ],
+)
+def test_what_does_not_fit(stages: Stages, said: str) -> None:
+    assert stages.problem(78) == said
