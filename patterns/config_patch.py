@@ -6,13 +6,11 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from ixsearch.patterns.dialects.keys import is_nested
+from ixsearch.patterns.dialects.keys import FREQUENCY_KEYS, is_nested
 from ixsearch.patterns.errors import PatternError
 from ixsearch.patterns.export.spelling import has_types
 from ixsearch.patterns.findings import clip
 from ixsearch.patterns.pattern import Pattern
-
-_FREQUENCY_KEYS = ("index_topk_freq", "index_skip_topk_offset")
 
 
 def patched_config(values: Mapping[str, Any], pattern: Pattern) -> dict[str, Any]:
@@ -29,7 +27,7 @@ def patched_config(values: Mapping[str, Any], pattern: Pattern) -> dict[str, Any
             f"the pattern has {len(pattern)} letters, the config says num_hidden_layers"
             f" {clip(layers)}: write one letter a layer, without MTP layers"
         )
-    for key in _FREQUENCY_KEYS:
+    for key in FREQUENCY_KEYS:
         own.pop(key, None)
     # vLLM 0.22 needs the flag; engines that know indexer_types read it before the letters.
     own |= {"use_index_cache": True, "index_topk_pattern": pattern.letters}

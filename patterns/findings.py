@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ixsearch.patterns.rules import RULES, Level, Rule
@@ -73,6 +73,18 @@ class Finding:
         }
 
 
+def position(finding: Finding) -> tuple[bool, int, int]:
+    """A sort key: the order of the file; what stands nowhere comes last."""
+    place = finding.place
+    return (place is None, place.line if place else 0, place.column if place else 0)
+
+
+def numbers(layers: Sequence[int], most: int = 8) -> str:
+    """The numbers of layers for a message."""
+    more = f" and {len(layers) - most} more" if len(layers) > most else ""
+    return ", ".join(map(str, layers[:most])) + more
+
+
 def merged(findings: Iterable[Finding]) -> list[Finding]:
     """The findings, those that differ in the engines alone made one."""
     engines: dict[Finding, tuple[str, ...]] = {}
@@ -99,10 +111,6 @@ class Collector:
 
     def sorted(self) -> tuple[Finding, ...]:
         """The findings in the order of the file."""
-
-        def position(finding: Finding) -> tuple[int, int]:
-            return (finding.place.line, finding.place.column) if finding.place else (0, 0)
-
         return tuple(sorted(self.findings, key=position))
 
 

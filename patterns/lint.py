@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ixsearch.patterns.checks import (
+    DSA_ARCHITECTURES,
     check_for_model,
     check_length,
     check_letters,
@@ -32,8 +33,8 @@ from ixsearch.patterns.dialects import (
 from ixsearch.patterns.dialects.keys import NEST, PATTERN_KEYS, gather, is_nested, model_values
 from ixsearch.patterns.errors import IxsearchError, PatternError
 from ixsearch.patterns.export.spelling import overrides_for
-from ixsearch.patterns.findings import Finding, Place, merged
-from ixsearch.patterns.model_config import ModelConfig
+from ixsearch.patterns.findings import Finding, Place, merged, position
+from ixsearch.patterns.model_config import MODEL_TYPES, ModelConfig
 from ixsearch.patterns.pattern import Pattern
 from ixsearch.patterns.reading import Reading
 from ixsearch.patterns.stages import Stages
@@ -92,7 +93,7 @@ def lint(
     written = read_written(keys, layers, reading)
     findings += written.findings
     if _is_hopeless(keys, findings):
-        return Report(reading, model, findings=_sorted(findings))
+        return Report(reading, model, findings=_in_order(findings))
     letters = written.letters.get(written.key, "")
     if not written.letters and layers and not any(f.level == "error" for f in findings):
         letters = _own_letters(reading, model, layers)
@@ -100,14 +101,19 @@ def lint(
         findings.append(Finding("IX304", message))
     findings += _check_pattern(letters, written, reading, model, layers)
     if options.serving:
-        findings += _check_published(letters, findings, model, reading.place(written.key))
+        findings += _check_published(letters, model, reading.place(written.key))
     layers = layers or len(letters)
     findings += _check_stages(options.stages, layers)
     runs: tuple[Resolved, ...] = ()
     if options.serving:
         runs, told = _run_engines(reading, written, model, layers, options, findings)
         findings += told
-    return Report(reading, model, letters, written.letters, runs, _sorted(findings))
+    return Report(reading, model, letters, written.letters, runs, _in_order(findings))
+
+
+def _in_order(findings: list[Finding]) -> tuple[Finding, ...]:
+    """Each once, in the order of the file."""
+    return tuple(sorted(dict.fromkeys(findings), key=position))
 
 
 def _is_hopeless(keys: Mapping[str, Any], findings: list[Finding]) -> bool:
@@ -119,16 +125,6 @@ def _is_hopeless(keys: Mapping[str, Any], findings: list[Finding]) -> bool:
 def _own_letters(reading: Reading, model: ModelConfig | None, layers: int) -> str:
     own = own_pattern(model) if model and not reading.config else None
     return own.letters if own else "F" * layers
-
-
-def _sorted(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Each once, in the order of the file; what stands nowhere comes last."""
-
-    def position(finding: Finding) -> tuple[bool, int, int]:
-        place = finding.place
-        return (place is None, place.line if place else 0, place.column if place else 0)
-
-    return tuple(sorted(dict.fromkeys(findings), key=position))
 
 
 def _keys(reading: Reading) -> dict[str, Any]:
@@ -177,12 +173,7 @@ def _check_pattern(
     return found
 
 
-def _check_published(
-    letters: str, before: list[Finding], model: ModelConfig | None, place: Place | None
-) -> list[Finding]:
-    """Unless the letters are wrong; a wrong length may well come from another model."""
-    if any(f.level == "error" and f.code != "IX201" for f in before):
-        return []
+def _check_published(letters: str, model: ModelConfig | None, place: Place | None) -> list[Finding]:
     with suppress(PatternError):
         return check_published(Pattern(letters), model, place)
     return []
@@ -209,6 +200,8 @@ def _run_engines(
         message = "the pattern depends on the number of layers, which is not known"
         return (), [Finding("IX216", message, "give --model")]
     keys = frozenset(_keys(reading))
+    if model is not None and not _is_known(model):
+        return (), []
     setting = Setting(reading, written.letters, keys, model, options.stages, options.mtp)
     config = _config(reading, model, layers, options.mtp)
     is_wrong = any(f.level == "error" for f in before)
@@ -216,12 +209,17 @@ def _run_engines(
         try:
             run = resolve_in(dialect, config, _overrides(dialect, reading, written, config))
         except IxsearchError as error:
-            findings.append(Finding("IX001", str(error)))
+            findings.append(Finding("IX215", str(error)))
             return (), findings
         runs.append(run)
         told = check_run(run, setting)
         findings += told if asked else _if_it_matters(told, is_wrong)
     return tuple(runs), merged(findings)
+
+
+def _is_known(model: ModelConfig) -> bool:
+    """Whether the rows are about models of this kind; IX206 says so where they are not."""
+    return model.architecture in DSA_ARCHITECTURES or model.model_type in MODEL_TYPES
 
 
 def _config(
@@ -267,6 +265,7 @@ def _dialects(
     for spec in specs:
         try:
             rows = rows_of(spec.engine) if spec.version is None else (find_dialect(spec),)
+            rows = tuple(row for row in rows if row.reads or spec.version is not None)
         except EngineError as error:
             findings.append(Finding("IX401", str(error), "name an engine and version of the table"))
             continue

@@ -18,6 +18,9 @@ from ixsearch.patterns.json_file import read_json_object
 from ixsearch.patterns.pattern import Pattern
 from ixsearch.patterns.pattern_file import ModelIdentity
 
+MODEL_TYPES = ("deepseek_v32", "glm_moe_dsa")
+"""Model types whose layers engines count as the table of dialects says."""
+
 VOLATILE_KEYS = frozenset({"transformers_version", "torch_dtype", "dtype", "_name_or_path"})
 """The keys that change from one saving to the next, the model staying the same."""
 
@@ -86,9 +89,7 @@ def model_config_of(raw: dict[str, Any], file: Path, source: str) -> ModelConfig
 
 def looks_like_config(values: Mapping[str, Any]) -> bool:
     """Whether a JSON object is a model's configuration, rather than overrides for one."""
-    return is_nested(values) or any(
-        key in values for key in ("num_hidden_layers", "architectures", "model_type")
-    )
+    return is_nested(values) or "architectures" in values or "model_type" in values
 
 
 def config_hash(values: Mapping[str, Any]) -> str:

@@ -111,7 +111,7 @@ def compose(text: str, source: str, found: Collector) -> Node | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "cannot be parsed"
-        mend = _syntax_mend(problem)
+        mend = _syntax_mend(problem, text, error.problem_mark)
         found.add("IX004", composer.place(mark), f"not valid YAML: {problem}", mend)
     except yaml.YAMLError as error:
         found.add("IX004", Place(source), f"not valid YAML: {str(error).splitlines()[0]}")
@@ -187,11 +187,11 @@ class _Composer:
                 message = f"the key {key.value} without quotes is {key.trap} in YAML"
                 code = "IX007" if key.value == "<<" else "IX015"
                 self.found.add(code, key.place, message, f'write "{key.value}"')
-            elif key.value in entries:
-                first = entries[key.value].key_place.line
-                message = f"duplicate key {clip(key.value)}, first on line {first}"
-                self.found.add("IX006", key.place, message, "remove one of them")
             else:
+                if key.value in entries:
+                    first = entries[key.value].key_place.line
+                    message = f"duplicate key {clip(key.value)}, first on line {first}"
+                    self.found.add("IX006", key.place, message, "remove one of them")
                 entries[key.value] = Entry(key.place, value)
         return entries
 
@@ -200,8 +200,10 @@ class _Composer:
         raise _Stop
 
 
-def _syntax_mend(problem: str) -> str:
-    if "tab" in problem or "\\t" in problem:
+def _syntax_mend(problem: str, text: str, mark: Any) -> str:
+    lines = text.splitlines()[mark.line : mark.line + 1] if mark else []
+    at = lines[0][mark.column : mark.column + 1] if lines else ""
+    if "tab" in problem or "\\t" in problem or at == "\t":
         return "indent with spaces"
     if "mapping values" in problem:
         return "put a value that holds a colon in quotes"

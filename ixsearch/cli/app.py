@@ -10,6 +10,7 @@ import os
 import sys
 from functools import cache
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -83,6 +84,9 @@ def main() -> None:
     # Threads that spin long while they wait make a busy machine many times slower. Read by torch's
     # OpenMP when it is loaded, which is later.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a name that the terminal cannot write is no error
+            stream.reconfigure(errors="replace")
     words = [word for word in sys.argv[1:] if not word.startswith("-")]
     wanted = words[:1] if words and words[0] in COMMANDS else []
     try:

@@ -12,8 +12,15 @@ import typer
 from ixsearch.cli.engines import Engines, read_engines
 from ixsearch.cli.subject import check, read_model
 from ixsearch.patterns import Options, PatternError, Report
-from ixsearch.patterns.dialects import ENGINES, EngineSpec, newest
-from ixsearch.patterns.export import Export, Written, write_exports
+from ixsearch.patterns.dialects import (
+    ENGINES,
+    Dialect,
+    EngineSpec,
+    find_dialect,
+    newest,
+    rows_of,
+)
+from ixsearch.patterns.export import Export, Exported, write_exports
 
 EXAMPLES = """\
 \b
@@ -61,6 +68,8 @@ def export(
         typer.echo(json.dumps(to_json(written, out, report)))
     else:
         typer.echo(to_text(written, out, report))
+    if any(not export.can_share for export in exports):
+        raise typer.Exit(1)
 
 
 def _refuse_wrong(report: Report) -> None:
@@ -74,8 +83,6 @@ def _refuse_wrong(report: Report) -> None:
 def _exports(
     report: Report, specs: tuple[EngineSpec, ...], asked: bool, model: str
 ) -> list[Export]:
-    from ixsearch.patterns.dialects import find_dialect, rows_of
-
     assert report.pattern is not None
     config = _known_config(report)
     rows = []
@@ -83,10 +90,15 @@ def _exports(
         if not asked:
             rows.append(newest(spec.engine))
         else:
-            rows += rows_of(spec.engine) if spec.version is None else [find_dialect(spec)]
+            rows += _all_rows(spec.engine) if spec.version is None else [find_dialect(spec)]
     source = report.reading.source
     exports = [Export(row, report.pattern, config, source, model) for row in dict.fromkeys(rows)]
     return exports if asked else [export for export in exports if export.can_share]
+
+
+def _all_rows(engine: str) -> list[Dialect]:
+    """The rows of an engine in which it can share at all."""
+    return [row for row in rows_of(engine) if row.reads]
 
 
 def _known_config(report: Report) -> dict[str, Any]:
@@ -124,7 +136,7 @@ def _version(export: Export):
     return Version(export.dialect.read_to) if export.dialect.versions else None
 
 
-def to_text(written: list[Written], out: Path, report: Report) -> str:
+def to_text(written: list[Exported], out: Path, report: Report) -> str:
     """What a person reads."""
     lines = []
     for part in written:
@@ -139,13 +151,13 @@ def to_text(written: list[Written], out: Path, report: Report) -> str:
     return "\n".join(lines)
 
 
-def _without_file(part: Written) -> str:
+def _without_file(part: Exported) -> str:
     if part.command:
         return "needs no file"
     return "takes the pattern from config.json" if part.export.can_share else "cannot"
 
 
-def to_json(written: list[Written], out: Path, report: Report) -> dict[str, Any]:
+def to_json(written: list[Exported], out: Path, report: Report) -> dict[str, Any]:
     """What `--json` prints."""
     return {
         "out": str(out),
@@ -156,8 +168,8 @@ def to_json(written: list[Written], out: Path, report: Report) -> dict[str, Any]
                 "versions": part.export.dialect.label,
                 "file": str(part.path) if part.path else None,
                 "overrides": part.export.overrides,
-                "command": part.command,
-                "inline_command": part.export.command(),
+                "command": part.command or None,
+                "inline_command": part.export.command() or None,
                 "findings": [f.to_json() for f in _about(part, report)],
             }
             for part in written
@@ -165,6 +177,6 @@ def to_json(written: list[Written], out: Path, report: Report) -> dict[str, Any]
     }
 
 
-def _about(part: Written, report: Report):
+def _about(part: Exported, report: Report):
     name = part.export.dialect.name
     return [f for f in report.findings if name in f.engines]

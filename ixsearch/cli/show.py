@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections import Counter
 from typing import Annotated
 
@@ -21,6 +22,7 @@ Examples:
 """
 
 PER_ROW = 40
+MARGIN = 8
 
 
 def show(
@@ -37,15 +39,18 @@ def show(
     report = check(pattern, model, Options(serving=False))
     wrong = tuple(f for f in report.findings if f.level == "error")
     if report.pattern is None:
-        raise PatternError.of(wrong) if wrong else PatternError(f"{pattern} sets no pattern")
+        hint = "it is a frequency: give --model" if report.reading.overrides else "it sets none"
+        raise PatternError.of(wrong) if wrong else PatternError(f"{pattern}: no pattern; {hint}")
     if as_json:
         typer.echo(json.dumps(to_json(report.pattern)))
         return
     from rich.console import Console
 
-    draw(report.pattern, Console(highlight=False, soft_wrap=True))
+    draw(report.pattern, Console(highlight=False))
     for finding in wrong:
         typer.echo(f"error {finding.code}: {finding}", err=True)
+    if wrong:
+        raise typer.Exit(1)
 
 
 def to_json(pattern: Pattern) -> dict[str, object]:
@@ -63,17 +68,20 @@ def draw(pattern: Pattern, console) -> None:
     """On a terminal: a letter and, under it, how far its source is; then the figures."""
     from rich.text import Text
 
-    for start in range(0, len(pattern), PER_ROW):
-        letters = pattern.letters[start : start + PER_ROW]
+    width = min(PER_ROW, max(5, (console.width - MARGIN) // 10 * 5))
+    for start in range(0, len(pattern), width):
+        letters = pattern.letters[start : start + width]
         console.print(f"[dim]{_ruler(start, len(letters))}[/]")
         line = Text(f"{start:>6}  ")
         for letter in letters:
             line.append(f"{letter} ", style="bold green" if letter == "F" else "dim")
         console.print(line)
-        distances = pattern.reuse_distances()[start : start + PER_ROW]
+        distances = pattern.reuse_distances()[start : start + width]
         console.print(f"[dim]        {' '.join(_digit(d) for d in distances)}[/]")
     for what, said in _figures(pattern):
-        console.print(f"{what:<10}{said}")
+        for line in textwrap.wrap(said, max(20, console.width - 10)):
+            console.print(f"{what:<10}{line}")
+            what = ""
 
 
 def _ruler(start: int, count: int) -> str:
@@ -82,9 +90,9 @@ def _ruler(start: int, count: int) -> str:
 
 
 def _digit(distance: int) -> str:
-    """One character a layer: the distance, none for F, + for ten and more."""
+    """One character a layer: the distance, a dot for F, + for ten and more."""
     if distance == 0:
-        return "·"
+        return "."
     return str(distance) if distance < 10 else "+"
 
 

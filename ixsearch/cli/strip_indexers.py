@@ -54,10 +54,12 @@ def strip_indexers(
         from ixsearch.runtime.strip_indexers import strip_indexers as run
 
         with RunProgress({"copy": 1.0}, bars=not as_json) as progress:
-            report = progress.phase("copy")
+            reports: list[Any] = []
 
             def show(name: str, done: int, total: int) -> None:
-                report(done / max(total, 1), name)
+                if not reports:  # nothing is copied before all is checked
+                    reports.append(progress.phase("copy"))
+                reports[0](done / max(total, 1), name)
 
             stripped = run(model, sound, destination, show)
     check = shlex.join(["ixsearch", "validate", pattern, "--model", str(destination)])

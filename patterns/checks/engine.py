@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ixsearch.patterns.checks.model import numbers
 from ixsearch.patterns.dialects import Dialect, Resolved, Stage
-from ixsearch.patterns.dialects.keys import model_values
-from ixsearch.patterns.findings import Finding, Place
+from ixsearch.patterns.dialects.keys import is_nested, model_values
+from ixsearch.patterns.findings import Finding, Place, numbers
 from ixsearch.patterns.model_config import ModelConfig
 from ixsearch.patterns.reading import Reading
 from ixsearch.patterns.stages import Stages
@@ -31,6 +30,10 @@ class Setting:
     mtp: bool = False
 
     @property
+    def model_type(self) -> str:
+        return self.model.model_type if self.model else ""
+
+    @property
     def place(self) -> Place | None:
         for key in (*self.written, *self.reading.spots):
             if place := self.reading.place(key):
@@ -48,16 +51,71 @@ def _check(run: Resolved, setting: Setting) -> list[Finding]:
         mend = "write the overrides as one JSON object in single quotes"
         return [Finding("IX405", reason, mend, setting.place)]
     if run.failure:
-        mend = "write the letters of the pattern, one a layer"
-        return [Finding("IX405", str(run.failure), mend, setting.place)]
+        return [_failure(run, setting)]
     return [
+        *_check_levels(run, setting),
         *_check_keys(run, setting),
+        *_check_model(run, setting),
+        *_check_weights(run, setting),
         *_check_lost(run, setting),
         *_check_letters(run, setting),
         *_check_stages(run, setting),
         *_check_loading(run, setting),
         *_check_mtp(run, setting),
     ]
+
+
+_SPELL = {
+    "indexer_types": 'write a list of "full" and "shared", one a layer',
+    "index_topk_pattern": "write F and S alone, one letter a layer",
+    "index_topk_freq": "write the letters of the pattern instead, one a layer",
+}
+
+
+def _failure(run: Resolved, setting: Setting) -> Finding:
+    """Why it stops, told of the key that it reads first."""
+    reads = run.dialect.reads if not run.dialect.only_types else ("indexer_types", *_SETTERS[1:])
+    first = next((key for key in reads if key in setting.keys), reads[-1])
+    place = setting.reading.place(first) or setting.place
+    return Finding("IX405", str(run.failure), _SPELL[first], place)
+
+
+def _check_levels(run: Resolved, setting: Setting) -> list[Finding]:
+    """Keys that stand where no engine looks."""
+    if not run.misplaced:
+        return []
+    nested = setting.model is not None and is_nested(setting.model.values)
+    level = "within text_config" if nested else "at the top, not within text_config"
+    message = f"{' and '.join(run.misplaced)} stands where it is not read"
+    place = setting.reading.place(run.misplaced[0]) or setting.place
+    return [Finding("IX402", message, f"write it {level}", place)]
+
+
+def _check_model(run: Resolved, setting: Setting) -> list[Finding]:
+    """Without a model: whether what is read depends on it."""
+    types = "indexer_types" in setting.keys or setting.reading.portable
+    if setting.model is not None or types or not run.dialect.filled_by or not setting.written:
+        return []
+    if "indexer_types" not in run.dialect.reads:
+        return []
+    message = f"{' and '.join(setting.written)} is not read of GLM models"
+    mend = "give --model; or set indexer_types too, as `ixsearch export` does"
+    return [Finding("IX412", message, mend, setting.place)]
+
+
+def _check_weights(run: Resolved, setting: Setting) -> list[Finding]:
+    """F in what runs, without indexer weights, where the written letters do not have it."""
+    model = setting.model
+    if model is None or not model.indexer_layers or run.letters in setting.written.values():
+        return []
+    owners = set(model.indexer_layers)
+    bare = [i for i, c in enumerate(run.letters) if c == "F" and i not in owners]
+    if not bare:
+        return []
+    effect = run.dialect.bare_full or "what it does then is not known"
+    message = f"F on layer {numbers(bare)}, which has no indexer weights: {effect}"
+    mend = "write the letters as index_topk_pattern; `ixsearch export` does, for each engine"
+    return [Finding("IX413", message, mend, setting.place)]
 
 
 def _cannot_read(dialect: Dialect, reading: Reading) -> str:
@@ -71,9 +129,11 @@ def _check_keys(run: Resolved, setting: Setting) -> list[Finding]:
         mend = f"set {run.needs[0]} to true too"
         message = f"all layers are F: {' or '.join(run.needs)} is not set"
         return [Finding("IX404", message, mend, setting.place)]
-    mine = [key for key in run.unread if key in setting.keys]
+    mine = [key for key in run.unread if key in setting.keys and key != "use_index_cache"]
     if "index_topk_freq" in mine:  # what is said of it holds for its offset too
         mine = [key for key in mine if key != "index_skip_topk_offset"]
+    if set(run.decided_by) & setting.keys:  # then the file contradicts itself: IX301 is said
+        mine = [key for key in mine if _agrees(key, run, setting)]
     found = [_unread(key, run, setting) for key in mine]
     if setting.reading.portable:
         return [f for f in found if f.code == "IX402"][:1]
@@ -82,13 +142,18 @@ def _check_keys(run: Resolved, setting: Setting) -> list[Finding]:
 
 def _unread(key: str, run: Resolved, setting: Setting) -> Finding:
     place = setting.reading.place(key) or setting.place
-    spelled = "index_topk_freq" if key == "index_skip_topk_offset" else key
-    meant = setting.written.get(spelled)
-    if meant is None or _leniently(meant, len(run.letters)) == run.letters:
+    if _agrees(key, run, setting):
         message = f"{key} is not read, which makes no difference here"
         return Finding("IX403", message, place=place)
     message = f"{key} is not read: {_instead(run)}"
-    return Finding("IX402", message, _mend_unread(run.dialect), place)
+    return Finding("IX402", message, _mend_unread(run.dialect, setting), place)
+
+
+def _agrees(key: str, run: Resolved, setting: Setting) -> bool:
+    """Whether what runs is what the key means all the same."""
+    spelled = "index_topk_freq" if key == "index_skip_topk_offset" else key
+    meant = setting.written.get(spelled)
+    return meant is None or _leniently(meant, len(run.letters)) == run.letters
 
 
 def _leniently(letters: str, layers: int) -> str:
@@ -102,8 +167,8 @@ def _instead(run: Resolved) -> str:
     return "all layers are F" if "S" not in run.letters else "the config's own pattern runs"
 
 
-def _mend_unread(dialect: Dialect) -> str:
-    if not dialect.reads or dialect.only_types:
+def _mend_unread(dialect: Dialect, setting: Setting) -> str:
+    if not dialect.shares(setting.model_type):
         return "no setting makes it share indices for this model"
     names = " and ".join(key for key in dialect.writes if key != "use_index_cache")
     return f"set {names}; `ixsearch export` writes what this engine reads"
@@ -154,7 +219,9 @@ def _bent(run: Resolved) -> str:
 
 def _check_stages(run: Resolved, setting: Setting) -> list[Finding]:
     stages, dialect = setting.stages, run.dialect
-    if stages is None or dialect.stage is Stage.CARRIED or stages.problem(len(run.letters)):
+    if stages is None or dialect.stage in (Stage.CARRIED, Stage.OWN, Stage.NONE):
+        return []
+    if stages.problem(len(run.letters)):
         return []
     starts = stages.starts(len(run.letters), dialect.split)
     shared = [layer for layer in starts if run.letters[layer] == "S"]

@@ -7,10 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ixsearch.patterns.checks.model import numbers
 from ixsearch.patterns.dialects import DIALECTS
 from ixsearch.patterns.dialects.reader import ABSENT, Stop, read_frequency
-from ixsearch.patterns.findings import Finding, Place, clip
+from ixsearch.patterns.findings import Finding, Place, clip, numbers
 from ixsearch.patterns.model_config import MAX_LAYERS
 from ixsearch.patterns.pattern import Pattern
 from ixsearch.patterns.reading import Reading
@@ -38,6 +37,11 @@ def read_written(keys: Mapping[str, Any], layers: int | None, reading: Reading) 
         if keys.get(key) is not None:
             _take_list_or_text(key, keys[key], reading, written)
     _take_frequency(keys, layers, reading, written)
+    switch = keys.get("use_index_cache")
+    if switch is not None and not isinstance(switch, bool):
+        message = f"use_index_cache is {clip(switch)}, which counts as {bool(switch)}"
+        place = reading.place("use_index_cache")
+        written.findings.append(Finding("IX011", message, "write true or false", place))
     written.findings += _contradictions(written.letters, reading)
     return written
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ixsearch.patterns.checks.letters import Where, nowhere
+from ixsearch.patterns.dialects.keys import model_values
 from ixsearch.patterns.errors import IxsearchError
-from ixsearch.patterns.findings import Finding, Place
+from ixsearch.patterns.findings import Finding, Place, numbers
 from ixsearch.patterns.model_config import ModelConfig
 from ixsearch.patterns.pattern import Pattern
 from ixsearch.patterns.pattern_file import ModelIdentity
@@ -74,30 +75,35 @@ def _check_indexers(letters: str, model: ModelConfig, where: Where) -> list[Find
     if model.indexer_layers is None:
         message = "no weights beside the config: not checked which layers have an indexer"
         unseen = Finding("IX211", message, "give the checkpoint folder", Place(model.source))
-        return [*(f.softened() for f in _trained_shared(full, model, where)), unseen]
+        return [*(f.softened() for f in _check_trained(full, model, where)), unseen]
     owners = set(model.indexer_layers)
     if not owners:
         message = "the checkpoint has no indexer weights on any layer"
         return [Finding("IX205", message, "give a checkpoint of a DSA model", Place(model.source))]
     bare = [i for i in full if i not in owners]
-    trained = _trained_shared(bare, model, where)
-    own = own_pattern(model)
-    rest = [i for i in bare if own is None or own.is_full(i)]
+    trained = _check_trained(bare, model, where)
+    rest = bare if not trained else [i for i in bare if i not in _trained_shared(model)]
     if not rest:
         return trained
     message = f"F on layer {numbers(rest)}: the checkpoint has no indexer weights there"
     return [*trained, Finding("IX203", message, "write S on these layers", where(rest[0]))]
 
 
-def _trained_shared(layers: Sequence[int], model: ModelConfig, where: Where) -> list[Finding]:
-    """F on layers that the model's own configuration shares."""
-    own = own_pattern(model)
-    shared = [i for i in layers if own and not own.is_full(i)]
+def _check_trained(layers: Sequence[int], model: ModelConfig, where: Where) -> list[Finding]:
+    """F on layers that the model was trained with as S."""
+    shared = [i for i in layers if i in _trained_shared(model)]
     if not shared:
         return []
     message = f"F on layer {numbers(shared)}, which the model's own config has as S"
     mend = "write S on these layers: the model was trained so"
     return [Finding("IX204", message, mend, where(shared[0]))]
+
+
+def _trained_shared(model: ModelConfig) -> frozenset[int]:
+    """The S layers of a model that came so: by a frequency or types, never by letters."""
+    own = own_pattern(model)
+    added = model_values(model.values).get("index_topk_pattern") is not None
+    return frozenset() if own is None or added else frozenset(own.shared_layers)
 
 
 def own_pattern(model: ModelConfig) -> Pattern | None:
@@ -106,9 +112,3 @@ def own_pattern(model: ModelConfig) -> Pattern | None:
         return model.default_pattern
     except IxsearchError:
         return None
-
-
-def numbers(layers: Sequence[int], most: int = 8) -> str:
-    """The numbers of layers for a message."""
-    more = f" and {len(layers) - most} more" if len(layers) > most else ""
-    return ", ".join(map(str, layers[:most])) + more

@@ -27,7 +27,6 @@ class Odd(StrEnum):
     ONE = "taken for 1"
     COMPUTED = "computed with as it is"
     FOLDED = "taken for the upper-case letter"
-    READ = "read as F and S"
 
 
 Outcome = Odd | Raises
@@ -99,8 +98,8 @@ class Stage(StrEnum):
     UNFILLED = "a buffer that nobody has written"
     CARRIED = "those of the stage before"
     OWN = "its own: it runs its indexer"
-    FAILS = "nothing: it fails"
-    NONE = "it has no pipeline parallelism, or it was not looked at"
+    FAILS = "none: it fails"
+    NONE = "none: there are no pipeline stages, or they were not looked at"
 
 
 class Split(StrEnum):

@@ -15,6 +15,8 @@ PATTERN_KEYS = (
 )
 """The keys of a configuration that set a pattern."""
 
+FREQUENCY_KEYS = ("index_topk_freq", "index_skip_topk_offset")
+
 NEST = "text_config"
 """Where models that also see images keep what belongs to their language model."""
 
@@ -39,7 +41,7 @@ class Keys:
     config: Mapping[str, Any]
     overrides: Mapping[str, Any]
     misplaced: tuple[str, ...]
-    """Overrides on a level of the configuration where the engine does not look."""
+    """Keys on a level of the configuration where no engine looks."""
 
     @property
     def effective(self) -> dict[str, Any]:
@@ -55,4 +57,6 @@ def gather(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> Keys:
     right, wrong = (deep, top) if is_nested(config) else (top, deep)
     values = model_values(config)
     own = {key: values[key] for key in PATTERN_KEYS if key in values}
-    return Keys(own, right, tuple(wrong))
+    above = config if is_nested(config) else {}
+    lost = dict.fromkeys(key for key in PATTERN_KEYS if key in wrong or above.get(key) is not None)
+    return Keys(own, right, tuple(lost))

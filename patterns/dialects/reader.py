@@ -67,8 +67,6 @@ def _letter(entry: Any, rule: Letters) -> str:
     if entry in ("F", "S"):
         return entry
     if entry in ("full", "shared"):
-        if rule.words is Odd.READ:
-            return "F" if entry == "full" else "S"
         return _taken(rule.words)
     if entry in ("f", "s"):
         return entry.upper() if rule.lower is Odd.FOLDED else _taken(rule.lower)

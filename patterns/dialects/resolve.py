@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ixsearch.patterns.dialects.dialect import Dialect, Mtp, Odd, Raises
-from ixsearch.patterns.dialects.keys import Keys, gather, model_values
+from ixsearch.patterns.dialects.keys import FREQUENCY_KEYS, Keys, gather, model_values
 from ixsearch.patterns.dialects.reader import (
     ABSENT,
     Spelled,
@@ -21,8 +21,6 @@ from ixsearch.patterns.dialects.reader import (
 from ixsearch.patterns.dialects.table import find_dialect
 from ixsearch.patterns.dialects.version import parse_engine
 from ixsearch.patterns.errors import ModelError
-
-FREQUENCY_KEYS = ("index_topk_freq", "index_skip_topk_offset")
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,8 @@ class Resolved:
     """The keys that were read; none: nothing sets a pattern."""
     unread: tuple[str, ...] = ()
     """Keys that are given, and do not count here."""
+    misplaced: tuple[str, ...] = ()
+    """Keys on a level of the configuration where no engine looks."""
     needs: tuple[str, ...] = ()
     """A pattern is given, but one of these must be on too."""
     failure: Raises | None = None
@@ -73,7 +73,7 @@ def resolve_in(
         resolved = _read(dialect, filled, values)
     except Stop as stop:
         return Resolved(dialect, failure=stop.failure, decided_by=tuple(keys.effective))
-    return replace(resolved, unread=tuple(dict.fromkeys((*resolved.unread, *keys.misplaced))))
+    return replace(resolved, misplaced=keys.misplaced)
 
 
 def _filled(dialect: Dialect, keys: Keys, values: Mapping[str, Any]) -> Keys:

@@ -43,4 +43,6 @@ def find_dialect(spec: EngineSpec) -> Dialect:
     known = "; ".join(row.label for row in rows)
     if spec.version is None:
         raise EngineError(f"{spec} has more than one rule: name a version, of {known}")
+    if not any(row.versions for row in rows):
+        raise EngineError(f"{spec} is not known here: leave the version out, its main is {known}")
     raise EngineError(f"{spec} is not known here: known are {known}")

@@ -68,7 +68,7 @@ class Export:
     def command(self, config: str | os.PathLike[str] = "") -> str:
         """The shell command that serves with a settings file, or without any file."""
         launch = self.launch
-        if launch is None:
+        if launch is None or not (launch.override_option or config):
             return ""
         argv = [self.model if word == "MODEL" else word for word in launch.argv]
         if config and launch.config_option:

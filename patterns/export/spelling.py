@@ -16,7 +16,7 @@ def overrides_for(
 ) -> dict[str, Any]:
     """What to put over a model's config.json, so that this engine runs `letters`.
 
-    `config`: the model's, or as much of it as is known; without it `indexer_types` is left out.
+    `config`: the model's, or as much of it as is known.
     """
     config = config or {}
     keys: dict[str, Any] = {}
@@ -31,6 +31,7 @@ def overrides_for(
 
 
 def has_types(config: Mapping[str, Any]) -> bool:
-    """Whether the model's configuration class keeps `indexer_types`."""
+    """Whether `indexer_types` is to be set: the model's configuration class keeps it, or may."""
     values = model_values(config)
-    return str(values.get("model_type", "")).startswith("glm") or "indexer_types" in values
+    kind = str(values.get("model_type", ""))
+    return not kind or kind.startswith("glm") or "indexer_types" in values

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ixsearch.patterns.atomic import write_text_atomic
+from ixsearch.patterns.checkpoint_names import INDEX_NAME, SINGLE_NAME
 from ixsearch.patterns.config_patch import patched_config
 from ixsearch.patterns.dialects import Dialect, newest
 from ixsearch.patterns.errors import IxsearchError
@@ -19,10 +20,11 @@ from ixsearch.patterns.pattern_file import PatternFile
 JSON_NAME = "hf_overrides.json"
 CONFIG_NAME = "config.json"
 SERVERS = ("vllm", "sglang")
+_CHECKPOINT = (INDEX_NAME, SINGLE_NAME)
 
 
 @dataclass(frozen=True)
-class Written:
+class Exported:
     """What was written for one engine; `path` None: no file, the command says it all."""
 
     export: Export
@@ -36,7 +38,7 @@ def write_overrides(
     source: str = "pattern.yaml",
     model: str = "MODEL",
     rows: Sequence[Dialect] = (),
-) -> list[Written]:
+) -> list[Exported]:
     """Write the settings for each row of engines into `folder`, which is made when missing.
 
     Without rows: for the newest vLLM and SGLang. `hf_overrides.json` has the keys of all of them.
@@ -51,14 +53,18 @@ def write_exports(
     folder: str | os.PathLike[str],
     exports: Sequence[Export],
     config: dict[str, Any] | None = None,
-) -> list[Written]:
+) -> list[Exported]:
     """As `write_overrides`; `config`, a whole config.json, is written with the pattern in it."""
-    folder = _made(Path(folder))
+    folder = Path(folder)
+    if config is not None and any(os.path.exists(folder / name) for name in _CHECKPOINT):
+        mend = "give another folder; the config.json there belongs to the checkpoint"
+        raise IxsearchError(f"{folder} holds a checkpoint: {mend}")
+    folder = _made(folder)
     written = []
     for export, name in zip(exports, _names(exports), strict=True):
         text = export.settings(name)
         path = write_text_atomic(folder / name, text) if text else None
-        written.append(Written(export, path, export.command(path or "")))
+        written.append(Exported(export, path, export.command(path or "")))
     together: dict[str, Any] = {}
     for export in exports:
         _merge(together, export.overrides)

@@ -12,8 +12,9 @@ from ixsearch.patterns.errors import IxsearchError
 from ixsearch.patterns.findings import Collector, Finding, Place
 from ixsearch.patterns.json_file import MAX_JSON_BYTES, JsonText
 from ixsearch.patterns.model_config import looks_like_config, model_config_of
+from ixsearch.patterns.presets import PRESETS, preset
 from ixsearch.patterns.reading.json_overrides import read_overrides
-from ixsearch.patterns.reading.reading import Reading, Spot
+from ixsearch.patterns.reading.reading import Reading
 from ixsearch.patterns.reading.yaml_files import read_yaml
 from ixsearch.patterns.text_file import read_text
 from ixsearch.patterns.yaml_reader import MAX_BYTES
@@ -32,6 +33,9 @@ def read_anything(given: str) -> Reading:
             return read_folder(path) if path.is_dir() else read_file(path)
         except IxsearchError as error:
             return Reading(str(path), "unreadable", findings=_findings(error))
+    if given in PRESETS:
+        model = preset(given)
+        return Reading(model.source, "preset", config=model)
     if looks_like_path(given):
         missing = Finding("IX001", "no such file", _MEND, Place(given))
         return Reading(given, "missing file", findings=(missing,))
@@ -117,6 +121,3 @@ def looks_like_path(given: str) -> bool:
         return True
     letters = len(re.findall("[FSfs]", given))
     return bool(given) and letters * 2 < len(given)
-
-
-__all__ = ["Reading", "Spot", "looks_like_path", "read_anything", "read_letters"]

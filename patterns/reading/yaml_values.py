@@ -43,8 +43,10 @@ def check_traps(key: str, entry: Entry, found: Collector) -> None:
         value = _scalar(node.value) if len(node.value) <= _LONGEST_SCALAR else node.value
         if _as_it_looks(node.value, value) or (key == SWITCH and isinstance(value, bool)):
             continue
-        message = f"{key}: {clip(node.value)} is {clip(value)} to PyYAML"
-        found.add("IX015", node.place, message, "write the plain value, a string in quotes")
+        kind = "the string " if isinstance(value, str) else ""
+        message = f"{key}: {clip(node.value)} is {kind}{clip(value)} to PyYAML"
+        mend = "write a plain number" if key.endswith(("freq", "offset")) else "put it in quotes"
+        found.add("IX015", node.place, message, mend)
 
 
 def _scalars(node: Node) -> list[Node]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ixsearch.patterns.rules.model import MODEL, checkpoint
+from ixsearch.patterns.rules.model import MODEL, SHARED, checkpoint
 from ixsearch.patterns.rules.rule import Example, Rule
 
 GLM_KEYS = {"architectures": ["GlmMoeDsaForCausalLM"], "model_type": "glm_moe_dsa"}
@@ -11,6 +11,8 @@ PATTERN = '{"use_index_cache": true, "index_topk_pattern": "FFSSFSSS"}'
 TYPES = (
     '{"indexer_types": ["full", "full", "shared", "shared", "full", "shared", "shared", "full"]}'
 )
+
+BOTH = '{"index_topk_pattern": "FFSSFSSF", ' + TYPES[1:]
 
 
 def _json(text: str, arguments: str, model: tuple[tuple[str, str], ...] = MODEL) -> Example:
@@ -48,8 +50,9 @@ RULES = (
         "info",
         "The engine does not read a key; it makes no difference",
         "What runs is what the other keys say.",
-        bad=_json(PATTERN, "--engine vllm==0.28.0"),
-        good=_json('{"index_topk_pattern": "FFSSFSSS"}', "--engine vllm==0.28.0"),
+        bad=_json(BOTH, "--engine vllm==0.28.0", GLM),
+        good=_json(PATTERN, "--engine vllm==0.28.0", GLM),
+        more="Of use_index_cache this is never said: it does no harm where it is not read.",
     ),
     Rule(
         "IX404",
@@ -146,5 +149,30 @@ RULES = (
         more="The configuration class of GLM models in transformers 5.6 to 5.10 takes"
         " index_topk_pattern and index_topk_freq out when it makes indexer_types of them, which"
         " vLLM does not read. Overrides arrive later and are safe.",
+    ),
+    Rule(
+        "IX412",
+        "depends-on-model",
+        "warning",
+        "Whether the engine reads this depends on the model, which is not known",
+        "SGLang 0.5.20 and later reads indexer_types first, and the configuration class of GLM"
+        " models fills that in: index_topk_pattern is then ignored, silently.",
+        bad=Example(
+            "overrides.json --engine sglang==0.5.23",
+            (("overrides.json", '{"index_topk_pattern": "FFSSFSSS"}'),),
+        ),
+        good=_json('{"index_topk_pattern": "FFSSFSSS"}', "--engine sglang==0.5.23"),
+    ),
+    Rule(
+        "IX413",
+        "unbacked-layer",
+        "error",
+        "What the engine runs has F on layers without indexer weights",
+        "It is not the pattern that was written: the engine reads the keys otherwise.",
+        bad=Example(
+            "model --engine vllm==0.22.0",
+            checkpoint((0, 1, 2, 6), use_index_cache=True, **SHARED),
+        ),
+        good=Example("model --engine vllm==0.28.0", checkpoint((0, 1, 2, 6), **SHARED)),
     ),
 )

@@ -32,7 +32,7 @@ RULES = (
         good=GOOD,
         more="The file is missing, is no regular file, or may not be read; or a folder has no"
         " config.json. An argument is taken for the letters of a pattern when most of it is F"
-        " and S and it holds no dot and no slash; else for a path or the name of a preset.",
+        " and S and it holds no dot and no slash; else for the name of a preset or a path.",
     ),
     Rule(
         "IX002",

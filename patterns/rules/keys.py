@@ -53,16 +53,18 @@ RULES = (
         "no-pattern",
         "info",
         "No pattern is set",
-        "The model runs all of its indexers.",
+        "What runs is what the model's own config.json says; where that says nothing, nothing is"
+        " shared.",
         bad=Example("model", MODEL),
         good=Example("FFSSFSSS --model model", MODEL),
     ),
     Rule(
         "IX305",
         "replaced-override",
-        "warning",
+        "error",
         "Overrides given in two places are replaced, not merged",
-        "The later one wins whole: keys that stand in the other one alone are lost.",
+        "The later one wins whole, and dotted keys win over all others: what stands elsewhere is"
+        " lost.",
         bad=Example("vllm.yaml", (("vllm.yaml", VLLM + "hf_overrides: {rope_theta: 10000.0}\n"),)),
         good=GOOD_VLLM,
         more="The same happens with --hf-overrides or --json-model-override-args on the command"
@@ -70,11 +72,11 @@ RULES = (
     ),
     Rule(
         "IX306",
-        "dotted-boolean",
+        "dotted-value",
         "error",
-        "A boolean stands behind a dotted key",
-        "vLLM turns true in its config file into a flag without a value, which a dotted key cannot"
-        " be: it stops with a parse error.",
+        "A boolean, a list or null stands behind a dotted key",
+        "vLLM turns true into a flag without a value and a list into several arguments, on which it"
+        " stops; null arrives as the string None.",
         bad=Example("vllm.yaml", (("vllm.yaml", "hf-overrides.use_index_cache: true\n"),)),
         good=GOOD_VLLM,
         more="Write hf-overrides as a mapping. A dotted key is also taken last, so that it replaces"

@@ -75,9 +75,9 @@ RULES = (
         " 2.72 (ik_llama issue 2063).",
         bad=Example("FFFFFFFF --model model", checkpoint((0, 1, 2, 6), **SHARED)),
         good=Example("FFFSSSFS --model model", checkpoint((0, 1, 2, 6), **SHARED)),
-        more="The config.json of such a model sets index_topk_freq or indexer_types itself. Where"
-        " the weights are there to look at and the layer has an indexer, the settings were added"
-        " afterwards, and nothing is said. Without the weights this is a warning.",
+        more="The config.json of such a model sets index_topk_freq or indexer_types; one with"
+        " index_topk_pattern got its pattern afterwards, and so did one whose S layers have indexer"
+        " weights: of them this is not said. Without the weights it is a warning.",
     ),
     Rule(
         "IX205",
@@ -161,7 +161,7 @@ RULES = (
         "error",
         "A pipeline stage begins with an S layer",
         "The indices of the stage before do not reach it: vLLM reads a buffer that nobody has"
-        " written, without a word (vLLM RFC 50853, vllm-ascend 10232).",
+        " written, without a word (vLLM RFC 50853, vllm-ascend 10232); others stop.",
         bad=Example("FFSSFSSS --model model --pp 4 --engine vllm==0.28.0", MODEL),
         good=Example("FFSSFSFS --model model --pp-partition 4,2,2 --engine vllm==0.28.0", MODEL),
         more="An engine that sends the indices on is not blamed. Mend: make the stage's first layer"

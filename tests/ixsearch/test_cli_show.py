@@ -17,7 +17,7 @@ def test_show_draws_letters_and_distances() -> None:
     assert code == 0
     lines = out.splitlines()
     assert lines[1].split() == ["0", *"FFSSSFSS"]
-    assert lines[2].split() == ["·", "·", "1", "2", "3", "·", "1", "2"]
+    assert lines[2].split() == [".", ".", "1", "2", "3", ".", "1", "2"]
     assert "retention 0.375" in " ".join(out.split())
     assert "0  1-4  5-7" in out
 
@@ -25,7 +25,7 @@ def test_show_draws_letters_and_distances() -> None:
 def test_long_patterns_go_on_in_rows() -> None:
     _, out, _ = run("show", "F" + "S" * 60)
     rows = [line.split() for line in out.splitlines() if " S S " in line]
-    assert [row[0] for row in rows] == ["0", "40"]
+    assert [row[0] for row in rows] == ["0", "35"]
     assert sum(len(row) - 1 for row in rows) == 61
     assert "+" in out  # ten layers and more
 

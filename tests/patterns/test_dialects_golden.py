@@ -540,9 +540,9 @@ def test_a_nested_model_has_its_keys_in_text_config(version: str) -> None:
     assert resolve("vllm", version, {"text_config": {**V32, **FREQ_4}}).letters == EVERY_4TH
     assert resolve("vllm", version, nested, {"text_config": FREQ_4}).letters == EVERY_4TH
     misplaced = resolve("vllm", version, nested, FREQ_4)
-    assert misplaced.letters == ALL_F and misplaced.unread == ("index_topk_freq",)
+    assert misplaced.letters == ALL_F and misplaced.misplaced == ("index_topk_freq",)
     too_deep = resolve("vllm", version, V32, {"text_config": FREQ_4})
-    assert too_deep.letters == ALL_F and too_deep.unread == ("index_topk_freq",)
+    assert too_deep.letters == ALL_F and too_deep.misplaced == ("index_topk_freq",)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,6 @@ def read(folder: Path, name: str, text: str) -> Reading:
             "1:16",
             "1:38",
         ),
-        ("index_topk_pattern: FFSS\n", "YAML of overrides", "", LETTERS, "1:1", "1:23"),
         ("FFSS\n", "letters", "", LETTERS, "1:1", "1:3"),
         ('"FFSS"\n', "letters", "", LETTERS, "1:1", "1:4"),
         (
@@ -129,7 +128,7 @@ def test_a_checkpoint_folder_and_its_parts(tmp_path: Path) -> None:
             "hf-overrides: {index_topk_pattern: FFSS}\nhf_overrides: {a: 1}",
             "IX305",
             "1:1",
-            "2 places",
+            "is lost",
         ),
         ("hf-overrides: {index_topk_freq: 04}\n", "IX015", "1:33", "is 4 to PyYAML"),
         ("hf-overrides: {index_topk_freq: 1:30}\n", "IX015", "1:33", "is 90 to PyYAML"),
@@ -162,3 +161,48 @@ def test_what_is_wrong_in_json(tmp_path: Path, text: str, code: str, place: str)
     (finding,) = found.findings
     assert finding.code == code
     assert place == "1:2" or str(finding.place).endswith(f"x.json:{place}")
+
+
+def test_bare_yaml_is_read_and_said_to_be_for_no_engine(tmp_path: Path) -> None:
+    found = read(tmp_path, "x.yaml", "index_topk_pattern: FFSS\n")
+    assert found.format == "YAML of overrides" and found.overrides == LETTERS
+    (finding,) = found.findings
+    assert (finding.code, finding.level) == ("IX009", "warning")
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides"),
+    [
+        # As vLLM's own argument parser has them: the last plain key, else all dotted ones.
+        ("hf-overrides: {a: 1}\nhf_overrides: {b: 2}\n", {"b": 2}),
+        ("hf-overrides: {a: 1}\nhf-overrides.b: 2\n", {"b": 2}),
+        ("hf-overrides.b: 2\nhf-overrides: {a: 1}\n", {"b": 2}),
+        ("hf-overrides.a: 1\nhf_overrides.b: 2\n", {"a": 1, "b": 2}),
+        ("hf-overrides:\n  a: 1\n  a: 2\n", {"a": 2}),
+    ],
+)
+def test_of_several_places_those_count_that_count_in_the_engine(
+    tmp_path: Path, text: str, overrides: dict[str, int]
+) -> None:
+    assert read(tmp_path, "x.yaml", text).overrides == overrides
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("--hf-overrides: {index_topk_pattern: FFSS}\n", "IX013"),
+        ("json-model-override-args.index_topk_pattern: FFSS\n", "IX013"),
+        ("hf-overrides.index_topk_pattern: [F, S]\n", "IX306"),
+        ("hf-overrides.index_topk_freq: null\n", "IX306"),
+        ("hf-overrides.use_index_cache: true\n", "IX306"),
+    ],
+)
+def test_what_the_engine_refuses_is_an_error(tmp_path: Path, text: str, code: str) -> None:
+    found = read(tmp_path, "x.yaml", text)
+    assert [(f.code, f.level) for f in found.findings] == [(code, "error")]
+
+
+def test_a_preset_is_read_by_its_name() -> None:
+    found = read_anything("glm-5.2")
+    assert found.format == "preset" and found.config
+    assert found.config.default_pattern.num_full == 21
