@@ -67,6 +67,17 @@ def test_quantised_query_against_the_reading(dims):
             torch.testing.assert_close(weights[t, n], w[t, n] * scale * 0.25 * 4**-0.5)
 
 
+def test_a_bfloat16_query_is_rotated_in_float32():
+    """From projection to e4m3 it is rounded once."""
+    q, w = randn(5, 2, 32).bfloat16(), randn(5, 2, seed=1).bfloat16()
+    turn = torch.arange(1, 6)[:, None] * torch.tensor([1.0, 0.1])
+    given, wide = (
+        indexer_query(x, v, turn.cos(), turn.sin(), "half", 1.0, quantise=True)
+        for x, v in ((q, w), (q.float(), w.float()))
+    )
+    assert torch.equal(given[0].float(), wide[0].float()) and torch.equal(given[1], wide[1])
+
+
 @pytest.mark.parametrize("dims", [32, 200])
 def test_scores_against_loops(dims):
     """One scale over the query, one a group of the key: none may be lost or applied twice."""

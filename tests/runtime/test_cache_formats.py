@@ -200,15 +200,17 @@ def test_a_forked_request_has_copies_of_the_part_filled_page(deepseek, form):
     table = []
     cache.extend(table, 100)
     for i, layer in enumerate(cache.layers):
-        for pages in (layer.latent, layer.indexer_keys):
-            if pages is not None:
-                pages.view(torch.uint8).fill_(i + 1)
+        for pages in _pages(layer):
+            pages[table[1]].view(torch.uint8).fill_(i + 1)
     forked = cache.fork(table, 70)
     assert forked[0] == table[0] and forked[1] not in table and blocks_for(70) == len(forked)
-    for layer in cache.layers:
-        for pages in (layer.latent, layer.indexer_keys):
-            if pages is not None:
-                assert torch.equal(pages[forked[1]], pages[table[1]])
+    for i, layer in enumerate(cache.layers):
+        for pages in _pages(layer):
+            assert (pages[forked[1]].view(torch.uint8) == i + 1).all()
+
+
+def _pages(layer):
+    return [p for p in (layer.latent, layer.indexer_keys) if p is not None]
 
 
 def test_generation_and_scores_run(engine):
