@@ -83,7 +83,7 @@ def _common(a: tuple[int, ...], b: tuple[int, ...]) -> int:
 
 def _cache_for(model: DsaModel, pattern: Pattern, wave: list[RunningRequest]) -> PagedCache:
     blocks = sum(blocks_for(one.capacity) - one.shared // BLOCK_SIZE for one in wave)
-    return PagedCache(model.config, pattern, blocks, model.dtype, model.device)
+    return PagedCache(model.config, pattern, blocks, model.cache_format, model.device)
 
 
 def _prefill_all(

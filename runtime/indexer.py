@@ -59,7 +59,7 @@ class Indexer:
             hidden_Td: after the layer's input norm.
             q_latent_TL: the normed query latent, shared with MLA.
             angles: cos and sin, as MLA has them.
-            keys: the layer's indexer key cache.
+            keys: the layer's indexer key cache; to an fp8 one the query comes in fp8.
         """
         c = self.config
         query = F.linear(q_latent_TL, self.wq_b).view(-1, c.index_n_heads, c.index_head_dim)
@@ -69,6 +69,7 @@ class Indexer:
             *angles,
             c.index_rope_layout,
             c.index_head_dim**-0.5,
+            quantise=keys.dtype == torch.uint8,
         )
         kernels.indexer_key_store(
             F.linear(hidden_Td, self.wk),
@@ -89,9 +90,13 @@ class Indexer:
             return kernels.index_scores_paged(
                 q, weights, keys, step.block_table_BM, step.context_lens_B
             )
-        gathered = kernels.gather_indexer_keys(keys, step.block_table_BM, step.context_lens_B)
+        gathered, scales = kernels.gather_indexer_keys(
+            keys, step.block_table_BM, step.context_lens_B
+        )
         start = torch.zeros_like(step.positions_T)
-        return kernels.index_scores_ragged(q, weights, gathered, start, step.positions_T + 1)
+        return kernels.index_scores_ragged(
+            q, weights, gathered, start, step.positions_T + 1, scales
+        )
 
     def _select(self, scores: torch.Tensor, step: Step) -> TopK:
         logical = kernels.topk_indices(scores, step.positions_T + 1, self.config.index_topk)

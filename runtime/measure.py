@@ -21,7 +21,7 @@ def measure(model: DsaModel, pattern: Pattern, workload: Workload) -> Timing:
     prompts = torch.randint(model.config.vocab_size, size, generator=generator).tolist()
     length = workload.context + workload.new_tokens
     blocks = workload.batch * blocks_for(length)
-    cache = PagedCache(model.config, pattern, blocks, model.dtype, model.device)
+    cache = PagedCache(model.config, pattern, blocks, model.cache_format, model.device)
     tables: list[list[int]] = [[] for _ in prompts]
     for table in tables:
         cache.extend(table, length)

@@ -8,11 +8,10 @@ from ixsearch.runtime.step import Step
 
 def poisoned_cache(model, pattern, length):
     """A cache full of NaN: whatever reads what was not written shows."""
-    cache = PagedCache(model.config, pattern, blocks_for(length) + 1, model.dtype, model.device)
+    blocks = blocks_for(length) + 1
+    cache = PagedCache(model.config, pattern, blocks, model.cache_format, model.device)
     for layer in cache.layers:
-        layer.latent.fill_(float("nan"))
-        if layer.indexer_keys is not None:
-            layer.indexer_keys.fill_(float("nan"))
+        layer.poison()
     table = []
     cache.extend(table, length)
     return cache, table
