@@ -26,7 +26,10 @@ from ixsearch.runtime.interface import (
 from ixsearch.runtime.measure import measure
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.score import Scorer
+from ixsearch.runtime.source import Placement
 from ixsearch.runtime.trie import PatternTrie
+
+FP8_MODES = ("keep", "dequantise")
 
 
 class NativeEngine:
@@ -46,6 +49,7 @@ class NativeEngine:
         dtype: torch.dtype | None = None,
         latent_norm_eps: float | None = None,
         name: str | None = None,
+        fp8: str | None = None,
     ) -> NativeEngine:
         """Load a Hugging Face folder: `config.json` and safetensors.
 
@@ -54,6 +58,10 @@ class NativeEngine:
             dtype: default float32 on CPU, bfloat16 on CUDA.
             latent_norm_eps: of the norms on MLA's latents; default the engines' `rms_norm_eps`.
             name: what the model is called in reports and commands; default the folder's name.
+            fp8: what becomes of weights in FP8. `keep`: they stay so on the device, and each use
+                dequantises them; the default on CUDA. `dequantise`: as they are loaded; the default
+                on CPU, where that at each use would take longer than the product itself. The
+                numbers are the same but for the rounding of products.
 
         Raises:
             IxsearchError: no such model, not a DSA model, weights that do not fit.
@@ -67,7 +75,7 @@ class NativeEngine:
             dtype = torch.float32 if target.type == "cpu" else torch.bfloat16
         config = DsaConfig.from_json(source.values, str(folder / "config.json"), latent_norm_eps)
         checkpoint = Checkpoint(folder)
-        model = DsaModel.load(config, checkpoint, dtype, target)
+        model = DsaModel.load(config, checkpoint, Placement(dtype, target, _keeps_fp8(fp8, target)))
         return cls(model, _describe(checkpoint, source, model, name))
 
     def describe(self) -> ModelInfo:
@@ -121,6 +129,12 @@ class NativeEngine:
                 f"{what} has tokens outside of the vocabulary of {self._info.vocab_size}:"
                 " it was tokenised for another model"
             )
+
+
+def _keeps_fp8(wish: str | None, device: torch.device) -> bool:
+    if wish not in (None, *FP8_MODES):
+        raise IxsearchError(f"fp8 is {wish!r}: write {' or '.join(FP8_MODES)}")
+    return device.type == "cuda" if wish is None else wish == "keep"
 
 
 def _describe(

@@ -14,19 +14,21 @@ from ixsearch.runtime.indexer import TopK
 from ixsearch.runtime.mlp import Mlp, Moe
 from ixsearch.runtime.norm import rms_norm
 from ixsearch.runtime.rotary import RotaryTable
+from ixsearch.runtime.source import Placement, Source
 from ixsearch.runtime.step import Step
-from ixsearch.runtime.weights import Tensors, WeightPlan
+from ixsearch.runtime.top import Top
+from ixsearch.runtime.weight_plan import WeightPlan
 
 
 class DecoderLayer:
     """x + attention(norm x), then x + mlp(norm x)."""
 
-    def __init__(self, config: DsaConfig, layer: int, tensors: Tensors) -> None:
+    def __init__(self, config: DsaConfig, layer: int, weights: Source) -> None:
         self.eps = config.rms_norm_eps
-        self.input_norm = tensors["input_layernorm.weight"]
-        self.attention = Attention(config, layer, tensors)
-        self.mlp_norm = tensors["post_attention_layernorm.weight"]
-        self.mlp = Moe(config, tensors) if layer in config.moe_layers else Mlp(tensors, "mlp")
+        self.input_norm = weights.tensor("input_layernorm.weight")
+        self.attention = Attention(config, layer, weights)
+        self.mlp_norm = weights.tensor("post_attention_layernorm.weight")
+        self.mlp = Moe(config, weights) if config.is_moe(layer) else Mlp(weights, "mlp")
 
     def __call__(
         self,
@@ -50,7 +52,7 @@ class DsaModel:
     def __init__(
         self,
         config: DsaConfig,
-        top: Tensors,
+        top: Top,
         layers: list[DecoderLayer],
         indexer_layers: tuple[int, ...],
         dtype: torch.dtype,
@@ -61,9 +63,7 @@ class DsaModel:
         self.indexer_layers = indexer_layers
         self.dtype = dtype
         self.device = device
-        self.embedding = top["model.embed_tokens.weight"]
-        self.norm = top["model.norm.weight"]
-        self.head = self.embedding if config.tie_word_embeddings else top["lm_head.weight"]
+        self.top = top
         self.table = RotaryTable(config.rope, config.qk_rope_head_dim, device)
 
     @classmethod
@@ -71,25 +71,24 @@ class DsaModel:
         cls,
         config: DsaConfig,
         checkpoint: Checkpoint,
-        dtype: torch.dtype,
-        device: torch.device,
+        placement: Placement,
     ) -> DsaModel:
-        """Load a checkpoint by tensor name.
+        """Load a checkpoint by tensor name, tensor after tensor straight to the device.
 
         Raises:
-            CheckpointError: weights missing or misshapen.
+            CheckpointError: naming all that does not fit.
         """
-        plan = WeightPlan.of(config, checkpoint)
+        plan = WeightPlan.of(config, checkpoint.shards)
         layers = [
-            DecoderLayer(config, i, plan.load_layer(checkpoint, i, dtype, device))
+            DecoderLayer(config, i, Source(checkpoint, f"model.layers.{i}.", placement))
             for i in range(config.num_hidden_layers)
         ]
-        top = plan.load_top(checkpoint, dtype, device)
-        return cls(config, top, layers, plan.indexer_layers, dtype, device)
+        top = Top.load(Source(checkpoint, "", placement), config.tie_word_embeddings)
+        return cls(config, top, layers, plan.indexer_layers, placement.dtype, placement.device)
 
     def embed(self, tokens_T: torch.Tensor) -> torch.Tensor:
         """[T] -> [T, d]"""
-        return F.embedding(tokens_T, self.embedding)
+        return F.embedding(tokens_T, self.top.embedding)
 
     def run_layer(
         self,
@@ -103,11 +102,11 @@ class DsaModel:
         return self.layers[layer](x_Td, full, carried, cache, self.table, step)
 
     def final_norm(self, x_Td: torch.Tensor) -> torch.Tensor:
-        return rms_norm(x_Td, self.norm, self.config.rms_norm_eps)
+        return rms_norm(x_Td, self.top.norm, self.config.rms_norm_eps)
 
     def logits(self, normed_Td: torch.Tensor) -> torch.Tensor:
         """[T, d] after the final norm -> float32 [T, vocabulary]"""
-        return F.linear(normed_Td, self.head).float()
+        return F.linear(normed_Td, self.top.head).float()
 
     def forward(
         self, tokens_T: torch.Tensor, pattern: Pattern, cache: PagedCache, step: Step
