@@ -25,6 +25,7 @@ from ixsearch.runtime.interface import (
 )
 from ixsearch.runtime.measure import measure
 from ixsearch.runtime.model import DsaModel
+from ixsearch.runtime.offload import load_offloaded
 from ixsearch.runtime.score import Scorer
 from ixsearch.runtime.source import Placement
 from ixsearch.runtime.trie import PatternTrie
@@ -50,6 +51,8 @@ class NativeEngine:
         latent_norm_eps: float | None = None,
         name: str | None = None,
         fp8: str | None = None,
+        offload: bool = False,
+        device_budget: int | None = None,
     ) -> NativeEngine:
         """Load a Hugging Face folder: `config.json` and safetensors.
 
@@ -62,6 +65,10 @@ class NativeEngine:
                 dequantises them; the default on CUDA. `dequantise`: as they are loaded; the default
                 on CPU, where that at each use would take longer than the product itself. The
                 numbers are the same but for the rounding of products.
+            offload: leave the weights on disk. `score` streams them through the device, one layer
+                at a time, once a call; `generate` and `measure` are refused.
+            device_budget: with `offload`, bytes of the device for weights and states; default most
+                of what is free. States that find no room wait in host memory.
 
         Raises:
             IxsearchError: no such model, not a DSA model, weights that do not fit.
@@ -75,7 +82,11 @@ class NativeEngine:
             dtype = torch.float32 if target.type == "cpu" else torch.bfloat16
         config = DsaConfig.from_json(source.values, str(folder / "config.json"), latent_norm_eps)
         checkpoint = Checkpoint(folder)
-        model = DsaModel.load(config, checkpoint, Placement(dtype, target, _keeps_fp8(fp8, target)))
+        placement = Placement(dtype, target, _keeps_fp8(fp8, target))
+        if offload:
+            model = load_offloaded(config, checkpoint, placement, device_budget)
+        else:
+            model = DsaModel.load(config, checkpoint, placement)
         return cls(model, _describe(checkpoint, source, model, name))
 
     def describe(self) -> ModelInfo:
@@ -103,12 +114,21 @@ class NativeEngine:
     def generate(
         self, requests: Sequence[Request], progress: Progress | None = None
     ) -> list[tuple[int, ...]]:
+        self._require_resident("decode")
         for i, request in enumerate(requests):
             self._check_tokens(request.prompt, f"request {i}")
         return generate(self.model, self._pattern, requests, progress)
 
     def measure(self, workload: Workload) -> Timing:
+        self._require_resident("measure speed")
         return measure(self.model, self._pattern, workload)
+
+    def _require_resident(self, what: str) -> None:
+        if not self.model.resident:
+            raise IxsearchError(
+                f"cannot {what} with offload: every token would read all weights from disk; only"
+                " documents can be scored. Load without offload on devices that hold the model"
+            )
 
     def _check(self, pattern: Pattern) -> None:
         layers = self._info.num_layers

@@ -10,16 +10,10 @@ from collections.abc import Iterator
 import torch
 import torch.nn.functional as F
 
-BLOCK = 128
-"""Rows and columns that share a scale (DeepSeek-V3, section 3.3)."""
+from ixsearch.runtime.weights import SCALE_BLOCK as BLOCK
+
 BLOCK_ELEMENTS = 1 << 24
 """Weights dequantised at once: 32 MiB in bfloat16. A multiple of rows of `BLOCK`."""
-
-
-def scale_shape(*shape: int) -> tuple[int, ...]:
-    """Of the scales of a matrix, or of a stack of them: [..., O, I]."""
-    *stack, rows, columns = shape
-    return (*stack, -(-rows // BLOCK), -(-columns // BLOCK))
 
 
 def dequantise(weight_OI: torch.Tensor, scale: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

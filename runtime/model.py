@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import torch
 import torch.nn.functional as F
 
@@ -18,6 +21,9 @@ from ixsearch.runtime.source import Placement, Source
 from ixsearch.runtime.step import Step
 from ixsearch.runtime.top import Top
 from ixsearch.runtime.weight_plan import WeightPlan
+
+if TYPE_CHECKING:
+    from ixsearch.runtime.offload import LayerStream, StreamedTop
 
 
 class DecoderLayer:
@@ -47,22 +53,29 @@ class DecoderLayer:
 
 
 class DsaModel:
-    """Weights on one device, and the forward over them."""
+    """Weights on one device, and the forward over them.
+
+    Where the weights stay on disk (`ixsearch.runtime.offload`), only what goes through the layers
+    once, first to last, can run: `resident` says so.
+    """
 
     def __init__(
         self,
         config: DsaConfig,
-        top: Top,
-        layers: list[DecoderLayer],
+        top: Top | StreamedTop,
+        layers: Sequence[DecoderLayer] | LayerStream,
         indexer_layers: tuple[int, ...],
         dtype: torch.dtype,
         device: torch.device,
+        state_room: int | None = None,
     ) -> None:
+        """`state_room`: bytes of the device that the states of a scoring pass may take."""
         self.config = config
         self.layers = layers
         self.indexer_layers = indexer_layers
         self.dtype = dtype
         self.device = device
+        self.state_room = state_room
         self.top = top
         self.table = RotaryTable(config.rope, config.qk_rope_head_dim, device)
 
@@ -85,6 +98,11 @@ class DsaModel:
         ]
         top = Top.load(Source(checkpoint, "", placement), config.tie_word_embeddings)
         return cls(config, top, layers, plan.indexer_layers, placement.dtype, placement.device)
+
+    @property
+    def resident(self) -> bool:
+        """Whether the weights are on the device; else they are streamed."""
+        return isinstance(self.layers, list)
 
     def embed(self, tokens_T: torch.Tensor) -> torch.Tensor:
         """[T] -> [T, d]"""

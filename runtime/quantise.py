@@ -11,12 +11,10 @@ from safetensors.torch import save_file
 from ixsearch.patterns.model_config import read_model_config
 from ixsearch.patterns.new_folder import new_folder
 from ixsearch.runtime.checkpoint import Checkpoint
-from ixsearch.runtime.linear import BLOCK, scale_shape
-from ixsearch.runtime.weights import scale_of
+from ixsearch.runtime.weights import KEPT, is_kept, scale_of, scale_shape
+from ixsearch.runtime.weights import SCALE_BLOCK as BLOCK
 
 MAX_E4M3 = 448.0
-KEPT = ("embed_tokens", "lm_head", "shared_head", "eh_proj", "mlp.gate", "indexer.weights_proj")
-"""Modules that stay as they are, with all that is no matrix: norms and biases."""
 
 
 def quantise_matrix(weight_OI: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -31,11 +29,6 @@ def quantise_matrix(weight_OI: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
     small = (blocks / scale[:, None, :, None]).clamp(-MAX_E4M3, MAX_E4M3)
     small = small.view_as(padded)[:rows, :columns]
     return small.to(torch.float8_e4m3fn).contiguous(), scale
-
-
-def is_kept(name: str) -> bool:
-    """Whether a matrix of that name stays as it is."""
-    return any(f".{module}.weight" in f".{name}" for module in KEPT)
 
 
 def quantise_checkpoint(model: Path, destination: Path) -> Path:

@@ -14,12 +14,12 @@ from ixsearch.runtime.weights import (
     indexer_shapes,
     layer_shapes,
     scale_of,
+    scale_shape,
     top_shapes,
 )
 
 FLOATS = ("BF16", "F16", "F32", "F64")
 FP8 = "F8_E4M3"
-SCALE_BLOCK = 128
 _LAYER = re.compile(r"model\.layers\.(\d+)\.")
 
 
@@ -91,7 +91,7 @@ def _wrong(wanted: Shapes, shards: Shards) -> Iterator[Problem]:
 
 
 def _wrong_scale(name: str, shape: tuple[int, ...], shards: Shards) -> Iterator[Problem]:
-    scale, needed = scale_of(name), [-(-n // SCALE_BLOCK) for n in shape]
+    scale, needed = scale_of(name), list(scale_shape(*shape))
     entry = shards.entries.get(scale)
     if scale in shards.unread:
         return

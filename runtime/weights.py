@@ -12,6 +12,23 @@ def scale_of(name: str) -> str:
     return f"{name}_scale_inv"
 
 
+KEPT = ("embed_tokens", "lm_head", "shared_head", "eh_proj", "mlp.gate", "indexer.weights_proj")
+"""Modules that published FP8 checkpoints keep in floats, with all that is no matrix."""
+SCALE_BLOCK = 128
+"""Rows and columns of an FP8 weight that share a scale (DeepSeek-V3, section 3.3)."""
+
+
+def is_kept(name: str) -> bool:
+    """Whether a matrix of that name is not quantised."""
+    return any(f".{module}." in f".{name}" for module in KEPT)
+
+
+def scale_shape(*shape: int) -> tuple[int, ...]:
+    """Of the scales of a matrix, or of a stack of them: [..., O, I]."""
+    *stack, rows, columns = shape
+    return (*stack, -(-rows // SCALE_BLOCK), -(-columns // SCALE_BLOCK))
+
+
 def top_shapes(config: DsaConfig) -> Shapes:
     """The tensors outside of the layers."""
     table = (config.vocab_size, config.hidden_size)

@@ -168,23 +168,18 @@ def broken(copy):
     parts = {f"model-0000{i + 1}-of-00004.safetensors": names[i::4] for i in range(4)}
     index = {"weight_map": {n: file for file, part in parts.items() for n in part}}
     (copy / "model.safetensors.index.json").write_text(json.dumps(index))
-    first, second, third, fourth = parts
+    _, second, third, fourth = parts
     held = {file: {n: tensors[n] for n in part} for file, part in parts.items()}
-    q_a, q_b = names_ending(parts[second], "mlp.experts.3.up_proj.weight")[:2]
+    q_a, q_b = [name for name in parts[second] if name.endswith("proj.weight")][:2]
     held[second][f"{q_a}_old"] = held[second].pop(q_a)
     held[second][q_b] = held[second][q_b].to(torch.int32)
-    wide = names_ending(parts[third], "gate_proj.weight")[0]
+    wide = next(name for name in parts[third] if name.endswith("proj.weight"))
     held[third][wide] = torch.ones(3, 3)
     for file, part in held.items():
         save_file(part, copy / file)
     data = (copy / fourth).read_bytes()
     (copy / fourth).write_bytes(data[: len(data) - 100])
     return copy, (fourth, q_a, f"{q_a}_old", q_b, wide)
-
-
-def names_ending(names, suffix):
-    found = [name for name in names if name.endswith(suffix)]
-    return found if len(found) > 1 else [n for n in names if n.endswith("proj.weight")]
 
 
 def test_all_that_is_wrong_is_in_one_error(broken):
