@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
+from ixsearch.runtime import grouped
 from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.linear import Linear
 from ixsearch.runtime.source import Source
@@ -52,7 +53,10 @@ class Router:
 
 
 class Moe:
-    """Routed experts, and the shared ones that every token passes."""
+    """Routed experts, and the shared ones that every token passes.
+
+    Grouped products on CUDA, expert after expert elsewhere.
+    """
 
     def __init__(self, config: DsaConfig, weights: Source) -> None:
         self.router = Router(config, weights)
@@ -64,6 +68,8 @@ class Moe:
     def __call__(self, x_Td: torch.Tensor) -> torch.Tensor:
         experts, weights = self.router(x_Td)
         out = self.shared(x_Td)
+        if grouped.serves(x_Td, self.gate_up, self.down):
+            return out + grouped.grouped_experts(x_Td, experts, weights, self.gate_up, self.down)
         for expert in experts.unique().tolist():
             rows, place = (experts == expert).nonzero(as_tuple=True)
             y = _swiglu(x_Td[rows], self.gate_up[expert], self.down[expert])
