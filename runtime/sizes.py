@@ -53,10 +53,9 @@ def model_shapes(
 ) -> dict[str, tuple[int, ...]]:
     """Every tensor of a model by its full name, MTP layers included."""
     shapes, has, end = dict(top_shapes(config)), set(indexers), config.num_hidden_layers
-    for layer in range(end + mtp_layers):
-        own = (
-            layer_shapes(config, layer, layer in has) if layer < end else mtp_shapes(config, layer)
-        )
+    layers = {i: layer_shapes(config, i, i in has) for i in range(end)}
+    layers |= {i: mtp_shapes(config, i) for i in range(end, end + mtp_layers)}
+    for layer, own in layers.items():
         shapes |= {f"model.layers.{layer}.{name}": shape for name, shape in own.items()}
     return shapes
 
