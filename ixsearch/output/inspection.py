@@ -16,8 +16,10 @@ from ixsearch.runtime.inspect import EXPERT_SIZES, SIZES, THOUSAND, Inspection, 
 
 def print_inspection(console: Console, found: Inspection) -> None:
     """What the model is, then a table each for weights, caches and an --offload pass."""
+    facts = Table.grid(padding=(0, 2, 0, 0))
     for what, said in _facts(found):
-        console.print(Text(f"{what:<12}{said}"), soft_wrap=True)
+        facts.add_row(Text(what), Text(said))
+    console.print(facts)
     for table in (_weights(found), _caches(found), _offload(found)):
         console.print()
         console.print(table)
@@ -149,8 +151,8 @@ def _caches(found: Inspection) -> Table:
     table = _table(
         f"Caches of {THOUSAND} tokens, MTP layers apart",
         "format",
-        "latent, B a token",
-        "indexer",
+        "latent, bytes a token",
+        "indexer, in F",
         "all-F",
         f"{found.pattern.num_full} F",
     )
