@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import cache
 from math import prod
 from pathlib import Path
 
@@ -28,6 +29,7 @@ def inspect(*args: object) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
+@cache
 def found(*args: object) -> dict:
     code, out, err = inspect(*args, "--json")
     assert (code, err) == (0, "")

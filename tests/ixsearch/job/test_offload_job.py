@@ -47,6 +47,7 @@ def test_evaluate_scores_and_times_nothing(place):
     assert code == 0 and "(--offload)" in out
 
 
+@pytest.mark.slow
 def test_optimize_finds_the_same(place, tmp_path, monkeypatch):
     """And reads the weights once a batch of patterns, not once a pattern."""
     model, texts = place
