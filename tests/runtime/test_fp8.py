@@ -77,6 +77,29 @@ def test_parity_with_transformers(pair, mode):
         assert_same(engine, Oracle(model, later_wins=True), letters, tokens_for(1))
 
 
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_parity_with_transformers_own_reader_of_fp8(family, tmp_path):
+    """Of sizes that blocks divide: others it takes for smaller blocks, or refuses."""
+    pytest.importorskip("accelerate")
+    from transformers import FineGrainedFP8Config
+
+    sizes = dict(hidden_size=256, intermediate_size=256, moe_intermediate_size=128)
+    ranks = dict(q_lora_rank=128, kv_lora_rank=112, qk_rope_head_dim=16, index_n_heads=32)
+    heads = dict(num_attention_heads=8, num_key_value_heads=8, qk_nope_head_dim=32, v_head_dim=32)
+    model = make_model(family, seed=8, **sizes, **ranks, **heads)
+    folder = quantise_checkpoint(save(model, tmp_path / "float"), tmp_path / "fp8")
+    theirs = FAMILIES[family][1].from_pretrained(
+        folder,
+        attn_implementation="eager",
+        quantization_config=FineGrainedFP8Config(dequantize=True),
+        dtype=torch.float32,
+    )
+    for mode in ("keep", "dequantise"):
+        engine = NativeEngine.load(folder, device="cpu", fp8=mode)
+        oracle = Oracle(theirs.eval(), later_wins=True)
+        assert_same(engine, oracle, "FSFSSF", tokens_for(1))
+
+
 def test_the_loss_of_quantisation_is_small_but_there(pair, tmp_path):
     _, large = pair
     tensors = load_file(large / "model.safetensors")
