@@ -13,7 +13,7 @@ from ixsearch.runtime.cache import LayerCache, blocks_for
 from ixsearch.runtime.interface import Document, DocumentScore, Progress
 from ixsearch.runtime.model import DecoderLayer, DsaModel
 from ixsearch.runtime.sizes import state_bytes
-from ixsearch.runtime.state import State, moved
+from ixsearch.runtime.state import State, topk_on
 from ixsearch.runtime.step import Step
 from ixsearch.runtime.trie import Node, PatternTrie
 
@@ -131,28 +131,38 @@ class Scorer:
             document,
             Step.prefill(table, 0, len(document.tokens), model.device),
             LayerCache.allocate(model.config, True, len(table), model.dtype, model.device),
-            moved([State(model.embed(tokens), None)], place),
+            [State(model.embed(tokens).to(place), None)],
         )
 
     def _advance(
         self, layer: DecoderLayer, one: _Pass, nodes: Sequence[Node], place: torch.device
     ) -> None:
-        """Take every live state of a document through a layer."""
-        before = moved(one.states, self.model.device)
-        after = [
-            State(
-                *layer(
-                    before[node.parent].x_Td,
-                    node.full,
-                    before[node.parent].carried,
-                    one.scratch,
-                    self.model.table,
-                    one.step,
-                )
-            )
-            for node in nodes
-        ]
-        one.states[:] = moved(after, place)
+        """Take every live state of a document through a layer, parent after parent: only one of
+        them, and what becomes of it, need be on the device.
+        """
+        after: list[State | None] = [None] * len(nodes)
+        for parent, resting in enumerate(one.states):
+            state = resting.on(self.model.device)
+            for i, node in enumerate(nodes):
+                if node.parent == parent:
+                    after[i] = self._through(layer, one, state, node.full, resting, place)
+        one.states[:] = after
+
+    def _through(
+        self,
+        layer: DecoderLayer,
+        one: _Pass,
+        state: State,
+        full: bool,
+        resting: State,
+        place: torch.device,
+    ) -> State:
+        """`resting` is `state` at its place: a top-k that is carried on stays the one there."""
+        x_Td, carried = layer(
+            state.x_Td, full, state.carried, one.scratch, self.model.table, one.step
+        )
+        kept = resting.carried if carried is state.carried else topk_on(carried, place)
+        return State(x_Td.to(place), kept)
 
     def _finish(
         self, one: _Pass, trie: PatternTrie, patterns: Sequence[Pattern]

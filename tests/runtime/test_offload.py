@@ -8,14 +8,13 @@ import torch
 from safetensors.torch import load_file
 
 from ixsearch.patterns import IxsearchError, Pattern
-from ixsearch.runtime import NativeEngine, score, state
+from ixsearch.runtime import NativeEngine, score
 from ixsearch.runtime.checkpoint import Checkpoint
 from ixsearch.runtime.interface import Document, Request, Workload
 from ixsearch.runtime.model import DecoderLayer
 from ixsearch.runtime.quantise import quantise_checkpoint
 
 from .oracle import make_model, save
-from .test_parity import tokens_for
 from .test_score import EVERY, documents
 
 LAYERS = 14
@@ -137,41 +136,42 @@ def test_tied_embeddings(tmp_path):
 
 
 def test_states_wait_in_host_memory_when_the_device_is_full(deepseek_folder, monkeypatch):
-    """On a CPU both places are one; what is asked for shows."""
-    asked = []
-    plain = state.moved
+    """On a CPU both places are one: `meta` stands in for the host, and is seen through."""
+    moves = []
+    plain = torch.Tensor.to
 
-    def spy(states, device):
-        asked.append(str(device))
-        return plain(states, device)
+    def spy(self, *args, **kwargs):
+        moves.append(args[0])
+        return self if args[0] == torch.device("meta") else plain(self, *args, **kwargs)
 
-    monkeypatch.setattr(score, "moved", spy)
-    monkeypatch.setattr(score, "HOST", torch.device("cpu:0"))
     largest = 400_000
     tight = NativeEngine.load(deepseek_folder, device="cpu", offload=True, device_budget=largest)
     wide = NativeEngine.load(deepseek_folder, device="cpu", offload=True, device_budget=1 << 30)
-    want = wide.score(documents(), EVERY[:4])
-    assert set(asked) == {"cpu"}
-    asked.clear()
-    assert tight.score(documents(), EVERY[:4]) == want
-    assert asked == ["cpu:0"] * 3 + ["cpu", "cpu:0"] * 3 * 6
+    monkeypatch.setattr(score, "HOST", torch.device("meta"))
+    monkeypatch.setattr(torch.Tensor, "to", spy)
+    want = wide.score(documents(), [Pattern("FSFFFF")])
+    assert torch.device("meta") not in moves
+    assert tight.score(documents(), [Pattern("FSFFFF")]) == want
+    # Of 3 documents: the embedding; 11 states that the trie has; the top-k of its 10 F nodes
+    # (slots, indices, counts).
+    assert moves.count(torch.device("meta")) == 3 * (1 + 11 + 3 * 10)
 
 
-def test_a_topk_that_states_share_is_moved_once(deepseek):
-    from ixsearch.runtime.state import State, moved
+def test_a_topk_that_is_carried_on_rests_where_it_is(deepseek_folder, monkeypatch):
+    """One copy for an F layer and all S layers of its group."""
+    engine = NativeEngine.load(deepseek_folder, device="cpu", offload=True)
+    seen = []
+    plain = score.Scorer._through
 
-    with torch.inference_mode():
-        topk = deepseek_topk(deepseek)
-    x = torch.zeros(3, 4)
-    one, two, three = moved([State(x, topk), State(x, topk), State(x, None)], torch.device("cpu"))
-    assert one.carried is two.carried and three.carried is None
-    assert torch.equal(one.carried.logical_TK, topk.logical_TK)
+    def spy(self, layer, one, state, full, resting, place):
+        after = plain(self, layer, one, state, full, resting, place)
+        seen.append(after.carried is resting.carried)
+        assert full or after.carried is resting.carried
+        return after
 
-
-def deepseek_topk(engine):
-    from .forward import full_forward
-
-    return full_forward(engine.model, Pattern.all_full(6), tokens_for(0, 20))[1][0][0]
+    monkeypatch.setattr(score.Scorer, "_through", spy)
+    engine.score(documents()[:1], [Pattern("FSSFSS")])
+    assert seen.count(True) == 4 and seen.count(False) == 7
 
 
 def test_what_offload_cannot_do_is_refused(deepseek_folder):
