@@ -54,13 +54,16 @@ class Scorer:
             return []
         found: list[list[DocumentScore]] = [[] for _ in patterns]
         done = 0
-        for group in self._groups(documents, len(set(patterns))):
-            share = len(group) / len(documents)
-            report = _part(progress, done / len(documents), share)
-            for row in self._score_group(group, patterns, report):
-                for scores, score in zip(found, row, strict=True):
-                    scores.append(score)
-            done += len(group)
+        try:
+            for group in self._groups(documents, len(set(patterns))):
+                share = len(group) / len(documents)
+                report = _part(progress, done / len(documents), share)
+                for row in self._score_group(group, patterns, report):
+                    for scores, score in zip(found, row, strict=True):
+                        scores.append(score)
+                done += len(group)
+        finally:
+            self.model.top.release()
         return found
 
     def _groups(self, documents: Sequence[Document], patterns: int) -> Iterator[list[Document]]:
@@ -98,7 +101,6 @@ class Scorer:
             progress(done / len(trie.levels))
         for one in passes:
             yield self._finish(one, trie, patterns)
-        self.model.top.release()
 
     @property
     def _state_bytes(self) -> int:

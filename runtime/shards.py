@@ -120,7 +120,7 @@ class Shards:
         self.entries.update({n: e for n, e in found.items() if names is None or n in names})
 
     def _fail(self, shard: str, what: str, lost: set[str] | None) -> None:
-        self.problems.append(Problem(shard, what, of_file=True))
+        self.problems.append(Problem(str(self.folder / shard), what, of_file=True))
         self.unread |= lost or set()
 
 

@@ -186,7 +186,7 @@ def test_all_that_is_wrong_is_in_one_error(broken):
     folder, (cut, renamed, new_name, retyped, misshapen) = broken
     lines = message(folder).splitlines()
     assert "1 of its files cannot be read and 4 tensors do not fit" in lines[0]
-    assert any(line.startswith(f"  {cut} cannot be used: its tensors take") for line in lines)
+    assert any(line.startswith(f"  {folder / cut} cannot be used: its tensors") for line in lines)
     assert any(f"{renamed} is placed in" in line and "is not there" in line for line in lines)
     assert any(f"{new_name} is in" in line and "does not list it" in line for line in lines)
     assert any(f"{retyped} is I32: " in line for line in lines)
