@@ -9,7 +9,14 @@ from math import prod
 from ixsearch.patterns import Pattern
 from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.shards import Entry
-from ixsearch.runtime.weights import is_kept, layer_shapes, mtp_shapes, scale_shape, top_shapes
+from ixsearch.runtime.weights import (
+    is_kept,
+    layer_shapes,
+    mtp_copy_shapes,
+    mtp_shapes,
+    scale_shape,
+    top_shapes,
+)
 
 COMPONENTS = (
     "embedding",
@@ -54,7 +61,8 @@ def model_shapes(
     """Every tensor of a model by its full name, MTP layers included."""
     shapes, has, end = dict(top_shapes(config)), set(indexers), config.num_hidden_layers
     layers = {i: layer_shapes(config, i, i in has) for i in range(end)}
-    layers |= {i: mtp_shapes(config, i) for i in range(end, end + mtp_layers)}
+    mtp = mtp_shapes(config) | mtp_copy_shapes(config)
+    layers |= dict.fromkeys(range(end, end + mtp_layers), mtp)
     for layer, own in layers.items():
         shapes |= {f"model.layers.{layer}.{name}": shape for name, shape in own.items()}
     return shapes

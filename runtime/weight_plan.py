@@ -13,6 +13,9 @@ from ixsearch.runtime.weights import (
     Shapes,
     indexer_shapes,
     layer_shapes,
+    mtp_copy_shapes,
+    mtp_own_shapes,
+    mtp_shapes,
     scale_of,
     scale_shape,
     top_shapes,
@@ -30,6 +33,8 @@ class WeightPlan:
     layers: tuple[tuple[str, ...], ...]
     """The full names of each layer's tensors, scales included, in the order of the files."""
     indexer_layers: tuple[int, ...]
+    mtp: tuple[str, ...] = ()
+    """The full names of the first MTP layer's tensors; empty if the checkpoint has none."""
 
     @classmethod
     def of(cls, config: DsaConfig, shards: Shards) -> WeightPlan:
@@ -44,14 +49,18 @@ class WeightPlan:
             {f"model.layers.{i}.{k}": v for k, v in layer_shapes(config, i, i in has).items()}
             for i in range(config.num_hidden_layers)
         ]
-        wanted = top_shapes(config) | {k: v for shapes in layers for k, v in shapes.items()}
+        mtp = _mtp_in(config, shards)
+        wanted = top_shapes(config)
+        for shapes in (*layers, mtp):
+            wanted |= shapes
         problems = [*shards.problems, *_wrong(wanted, shards), *_unknown(wanted, config, shards)]
         if 0 not in has:
             what = "has no indexer weights, so no layer could find its top-k tokens"
             problems.append(Problem("layer 0", f"{what}: is this a DSA checkpoint?"))
         if problems:
             raise CheckpointError(_message(shards, problems))
-        return cls(tuple(_in_file_order(shapes, shards) for shapes in layers), has)
+        ordered = tuple(_in_file_order(shapes, shards) for shapes in layers)
+        return cls(ordered, has, _in_file_order(mtp, shards))
 
 
 def indexer_layers(config: DsaConfig, shards: Shards) -> tuple[int, ...]:
@@ -65,6 +74,22 @@ def indexer_layers(config: DsaConfig, shards: Shards) -> tuple[int, ...]:
             for name in indexer_shapes(config)
         )
     )
+
+
+def _mtp_in(config: DsaConfig, shards: Shards) -> Shapes:
+    """The first MTP layer's tensors, if the checkpoint has any of them.
+
+    Where the configuration promises no MTP layer, only tensors that no other layer has count: a
+    shortened copy of a larger model may hold layers that are not run.
+    """
+    prefix = f"model.layers.{config.num_hidden_layers}."
+    names = shards.entries.keys() | shards.unread
+    shapes = mtp_shapes(config)
+    signs = shapes if config.num_nextn_predict_layers else mtp_own_shapes(config)
+    if not any(prefix + name in names for name in signs):
+        return {}
+    shapes |= {n: shape for n, shape in mtp_copy_shapes(config).items() if prefix + n in names}
+    return {prefix + name: shape for name, shape in shapes.items()}
 
 
 def _in_file_order(shapes: Shapes, shards: Shards) -> tuple[str, ...]:
@@ -116,8 +141,9 @@ def _unknown(wanted: Shapes, config: DsaConfig, shards: Shards) -> Iterator[Prob
 
 
 def _ignored(name: str, config: DsaConfig) -> bool:
-    """Tensors that many checkpoints have and the model does without: MTP layers, frequencies of
-    rotary embeddings that old converters saved, and the head where it is the embedding.
+    """Tensors that many checkpoints have and the model does without: further MTP layers,
+    frequencies of rotary embeddings that old converters saved, and the head where it is the
+    embedding.
     """
     layer = _LAYER.match(name)
     return (

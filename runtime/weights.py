@@ -78,18 +78,26 @@ def layer_shapes(config: DsaConfig, layer: int, with_indexer: bool) -> Shapes:
     return shapes
 
 
-def mtp_shapes(config: DsaConfig, layer: int) -> Shapes:
-    """The tensors of an MTP layer, which always has an indexer, by their names below its prefix."""
-    c = config
-    table = (c.vocab_size, c.hidden_size)
-    return layer_shapes(c, layer, with_indexer=True) | {
-        "embed_tokens.weight": table,
-        "enorm.weight": (c.hidden_size,),
-        "hnorm.weight": (c.hidden_size,),
-        "eh_proj.weight": (c.hidden_size, 2 * c.hidden_size),
-        "shared_head.norm.weight": (c.hidden_size,),
-        "shared_head.head.weight": table,
+def mtp_shapes(config: DsaConfig) -> Shapes:
+    """The tensors of an MTP layer, by their names below `model.layers.N.`, without copies."""
+    return layer_shapes(config, config.num_hidden_layers, True) | mtp_own_shapes(config)
+
+
+def mtp_own_shapes(config: DsaConfig) -> Shapes:
+    """What no other layer has."""
+    hidden = config.hidden_size
+    return {
+        "enorm.weight": (hidden,),
+        "hnorm.weight": (hidden,),
+        "eh_proj.weight": (hidden, 2 * hidden),
+        "shared_head.norm.weight": (hidden,),
     }
+
+
+def mtp_copy_shapes(config: DsaConfig) -> Shapes:
+    """What an MTP layer may have of its own; it takes the model's where absent."""
+    table = (config.vocab_size, config.hidden_size)
+    return {"embed_tokens.weight": table, "shared_head.head.weight": table}
 
 
 def _mlp_shapes(config: DsaConfig, prefix: str, width: int) -> Shapes:

@@ -204,11 +204,29 @@ def test_the_command_line_ends_with_1_and_names_all(broken, tmp_path):
     assert all(name in done.stderr for name in named)
 
 
+@pytest.mark.parametrize("promised", [0, 1])
+def test_an_mtp_layer_is_checked_too(copy, promised):
+    """Where the configuration promises one any tensor is a sign of it, else its own ones."""
+    layer = "model.layers.6."
+    change_config(copy, num_nextn_predict_layers=promised)
+    change_tensors(copy, lambda t: t.update({f"{layer}input_layernorm.weight": torch.ones(64)}))
+    if promised:
+        text = message(copy)
+        assert f"{layer}enorm.weight is missing" in text
+        assert f"{layer}mlp.experts.{{0-7}}.up_proj.weight is missing" in text
+        assert "embed_tokens" not in text and "shared_head.head" not in text
+        return
+    NativeEngine.load(copy, device="cpu")
+    change_tensors(copy, lambda t: t.update({f"{layer}eh_proj.weight": torch.ones(64, 3)}))
+    text = message(copy)
+    assert f"{layer}eh_proj.weight is [64, 3], the configuration says [64, 128]" in text
+
+
 def test_names_that_are_not_known_and_names_that_are_left_out(copy):
-    """MTP layers and frequencies of old converters are left out; anything else is refused."""
+    """Layers that are not run and frequencies of old converters are left out; others refused."""
 
     def harmless(tensors):
-        for name in ("layers.6.eh_proj.weight", "layers.6.self_attn.indexer.wk.weight"):
+        for name in ("layers.7.eh_proj.weight", "layers.6.self_attn.indexer.wk.weight"):
             tensors[f"model.{name}"] = torch.ones(2)
         tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.ones(2)
 
