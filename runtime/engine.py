@@ -25,8 +25,12 @@ from ixsearch.runtime.interface import (
 )
 from ixsearch.runtime.measure import measure
 from ixsearch.runtime.model import DsaModel
+from ixsearch.runtime.offload import load_offloaded
 from ixsearch.runtime.score import Scorer
+from ixsearch.runtime.source import Placement
 from ixsearch.runtime.trie import PatternTrie
+
+FP8_MODES = ("keep", "dequantise")
 
 
 class NativeEngine:
@@ -46,6 +50,9 @@ class NativeEngine:
         dtype: torch.dtype | None = None,
         latent_norm_eps: float | None = None,
         name: str | None = None,
+        fp8: str | None = None,
+        offload: bool = False,
+        device_budget: int | None = None,
         cache: str = "auto",
     ) -> NativeEngine:
         """Load a Hugging Face folder: `config.json` and safetensors.
@@ -57,6 +64,14 @@ class NativeEngine:
             name: what the model is called in reports and commands; default the folder's name.
             cache: `float`; `fp8`: indexer keys and latents in fp8, as serving engines can have
                 them; `fp8-indexer`: keys alone. Default `auto` is float on every device.
+            fp8: what becomes of weights in FP8. `keep`: they stay so on the device, and each use
+                dequantises them; the default on CUDA. `dequantise`: as they are loaded; the default
+                on CPU, where that at each use would take longer than the product itself. The
+                numbers are the same but for the rounding of products.
+            offload: leave the weights on disk. `score` streams them through the device, one layer
+                at a time, once a call; `generate` and `measure` are refused.
+            device_budget: with `offload`, bytes of the device for weights and states; default most
+                of what is free. States that find no room wait in host memory.
 
         Raises:
             IxsearchError: no such model or cache, not a DSA model, weights that do not fit.
@@ -70,7 +85,11 @@ class NativeEngine:
             dtype = torch.float32 if target.type == "cpu" else torch.bfloat16
         config = DsaConfig.from_json(source.values, str(folder / "config.json"), latent_norm_eps)
         checkpoint = Checkpoint(folder)
-        model = DsaModel.load(config, checkpoint, dtype, target, cache)
+        placement = Placement(dtype, target, _keeps_fp8(fp8, target))
+        if offload:
+            model = load_offloaded(config, checkpoint, placement, device_budget, cache)
+        else:
+            model = DsaModel.load(config, checkpoint, placement, cache)
         return cls(model, _describe(checkpoint, source, model, name))
 
     def describe(self) -> ModelInfo:
@@ -98,12 +117,21 @@ class NativeEngine:
     def generate(
         self, requests: Sequence[Request], progress: Progress | None = None
     ) -> list[tuple[int, ...]]:
+        self._require_resident("decode")
         for i, request in enumerate(requests):
             self._check_tokens(request.prompt, f"request {i}")
         return generate(self.model, self._pattern, requests, progress)
 
     def measure(self, workload: Workload) -> Timing:
+        self._require_resident("measure speed")
         return measure(self.model, self._pattern, workload)
+
+    def _require_resident(self, what: str) -> None:
+        if not self.model.resident:
+            raise IxsearchError(
+                f"cannot {what} with offload: every token would read all weights from disk; only"
+                " documents can be scored. Load without offload on devices that hold the model"
+            )
 
     def _check(self, pattern: Pattern) -> None:
         layers = self._info.num_layers
@@ -124,6 +152,12 @@ class NativeEngine:
                 f"{what} has tokens outside of the vocabulary of {self._info.vocab_size}:"
                 " it was tokenised for another model"
             )
+
+
+def _keeps_fp8(wish: str | None, device: torch.device) -> bool:
+    if wish not in (None, *FP8_MODES):
+        raise IxsearchError(f"fp8 is {wish!r}: write {' or '.join(FP8_MODES)}")
+    return device.type == "cuda" if wish is None else wish == "keep"
 
 
 def _describe(
