@@ -13,7 +13,7 @@ from ixsearch.patterns.model_config import ModelConfig, read_model_config
 from ixsearch.runtime.checkpoint import Checkpoint
 from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.fingerprint import fingerprint
-from ixsearch.runtime.generate import generate
+from ixsearch.runtime.generate import blocks_wanted, generate
 from ixsearch.runtime.interface import (
     Document,
     DocumentScore,
@@ -26,6 +26,8 @@ from ixsearch.runtime.interface import (
 from ixsearch.runtime.measure import measure
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.score import Scorer
+from ixsearch.runtime.serving import Limits, Serving
+from ixsearch.runtime.serving.stopping import Decode
 from ixsearch.runtime.trie import PatternTrie
 
 
@@ -37,6 +39,7 @@ class NativeEngine:
         self._info = info
         self._scorer = Scorer(model)
         self._pattern = info.default_pattern
+        self._serving: Serving | None = None
 
     @classmethod
     def load(
@@ -90,14 +93,32 @@ class NativeEngine:
 
     def set_pattern(self, pattern: Pattern) -> None:
         self._check(pattern)
+        if self._serving is not None:
+            self._serving.set_pattern(pattern)
         self._pattern = pattern
 
     def generate(
         self, requests: Sequence[Request], progress: Progress | None = None
     ) -> list[tuple[int, ...]]:
+        """As `Engine.generate` says; what is cached of prompts serves later calls too.
+
+        Raises:
+            IxsearchError: a prompt that is empty or of another model, a request that failed.
+        """
         for i, request in enumerate(requests):
             self._check_tokens(request.prompt, f"request {i}")
-        return generate(self.model, self._pattern, requests, progress)
+        wanted = blocks_wanted(requests, self.model, self._pattern)
+        if self._serving is None or self._serving.pool.blocks < wanted:
+            self._serving = None  # its memory goes before the new one's comes
+            self._serving = self.serving(wanted)
+        return generate(self._serving, requests, progress)
+
+    def serving(
+        self, blocks: int, limits: Limits | None = None, decode: Decode | None = None
+    ) -> Serving:
+        """Continuous batching over a cache of its own, for the current pattern."""
+        identity = f"{self._info.config_hash} {self._info.weights_hash}"
+        return Serving(self.model, self._pattern, blocks, limits, decode, identity=identity)
 
     def measure(self, workload: Workload) -> Timing:
         return measure(self.model, self._pattern, workload)

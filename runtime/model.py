@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 import torch.nn.functional as F
 
-from ixsearch.patterns import Pattern
 from ixsearch.runtime.attention import Attention
 from ixsearch.runtime.cache import LayerCache, PagedCache
 from ixsearch.runtime.checkpoint import Checkpoint
@@ -14,6 +15,7 @@ from ixsearch.runtime.indexer import TopK
 from ixsearch.runtime.mlp import Mlp, Moe
 from ixsearch.runtime.norm import rms_norm
 from ixsearch.runtime.rotary import RotaryTable
+from ixsearch.runtime.sharing import Sharing
 from ixsearch.runtime.step import Step
 from ixsearch.runtime.weights import Tensors, WeightPlan
 
@@ -31,7 +33,7 @@ class DecoderLayer:
     def __call__(
         self,
         x_Td: torch.Tensor,
-        full: bool,
+        full: bool | torch.Tensor,
         carried: TopK | None,
         cache: LayerCache,
         table: RotaryTable,
@@ -95,7 +97,7 @@ class DsaModel:
         self,
         layer: int,
         x_Td: torch.Tensor,
-        full: bool,
+        full: bool | torch.Tensor,
         carried: TopK | None,
         cache: LayerCache,
         step: Step,
@@ -110,12 +112,21 @@ class DsaModel:
         return F.linear(normed_Td, self.head).float()
 
     def forward(
-        self, tokens_T: torch.Tensor, pattern: Pattern, cache: PagedCache, step: Step
+        self, tokens_T: torch.Tensor, cache: PagedCache, step: Step, sharing: Sharing
     ) -> torch.Tensor:
-        """All layers on one step: normed hidden states [T, d]. No top-k is carried in."""
-        x, carried = self.embed(tokens_T), None
+        """All layers on one step: normed hidden states [T, d]."""
+        for x in self.states(tokens_T, cache, step, sharing):
+            last = x
+        return self.final_norm(last)
+
+    def states(
+        self, tokens_T: torch.Tensor, cache: PagedCache, step: Step, sharing: Sharing
+    ) -> Iterator[torch.Tensor]:
+        """The hidden states [T, d] of one step: embedded, then after each layer."""
+        x = self.embed(tokens_T)
+        yield x
         for layer, layer_cache in enumerate(cache.layers):
-            x, carried = self.run_layer(
-                layer, x, pattern.is_full(layer), carried, layer_cache, step
-            )
-        return self.final_norm(x)
+            full, carried = sharing.before(layer)
+            x, topk = self.run_layer(layer, x, full, carried, layer_cache, step)
+            sharing.after(layer, topk)
+            yield x

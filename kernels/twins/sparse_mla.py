@@ -35,13 +35,17 @@ def sparse_mla(
     lse = torch.empty(tokens, heads, dtype=torch.float32, device=q_THC.device)
     for part in row_chunks(tokens, slots_TK.shape[1] * (width + heads), q_THC.device):
         slots = slots_TK[part]
-        kv_TKC = rows_SC.index_select(0, slots.clamp_min(0).flatten().long())
+        padding = slots < 0
+        # Padding reads a row of the token's own: weight 0 times another's NaN would be NaN.
+        own = torch.where(padding, slots.amax(-1, keepdim=True), slots).clamp_min(0)
+        kv_TKC = rows_SC.index_select(0, own.flatten().long())
         kv_TKC = kv_TKC.view(*slots.shape, width).to(wide)
         logits = torch.bmm(q_THC[part].to(wide), kv_TKC.transpose(1, 2)) * scale
-        logits.masked_fill_((slots < 0)[:, None], float("-inf"))
+        logits.masked_fill_(padding[:, None], float("-inf"))
         total = logits.logsumexp(-1, keepdim=True)
         weights = logits.sub_(total).exp_()
-        weights.masked_fill_((slots < 0).all(-1)[:, None, None], 0.0)
         lse[part] = total[..., 0].float()
-        out[part] = torch.bmm(weights, kv_TKC[..., :latent_dim]).to(q_THC.dtype)
+        values = torch.bmm(weights, kv_TKC[..., :latent_dim])
+        nothing = padding.all(-1)[:, None, None]
+        out[part] = values.masked_fill_(nothing, 0.0).to(q_THC.dtype)
     return out, lse

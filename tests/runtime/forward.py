@@ -8,14 +8,18 @@ from ixsearch.runtime.step import Step
 
 def poisoned_cache(model, pattern, length):
     """A cache full of NaN: whatever reads what was not written shows."""
-    cache = PagedCache(model.config, pattern, blocks_for(length) + 1, model.dtype, model.device)
+    blocks = blocks_for(length)
+    cache = PagedCache(model.config, pattern, blocks + 1, model.dtype, model.device)
+    poison(cache)
+    # Block 0 stays poisoned: nothing may read it, not even for padding.
+    return cache, list(range(1, blocks + 1))
+
+
+def poison(cache):
     for layer in cache.layers:
         layer.latent.fill_(float("nan"))
         if layer.indexer_keys is not None:
             layer.indexer_keys.fill_(float("nan"))
-    table = []
-    cache.extend(table, length)
-    return cache, table
 
 
 @torch.inference_mode()
