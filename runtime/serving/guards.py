@@ -23,7 +23,8 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Torch has a class of its own for CUDA; the CPU's allocator raises a plain RuntimeError."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+    said = ("DefaultCPUAllocator", "not enough memory")
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in said)
 
 
 def first_bad_places(

@@ -34,7 +34,7 @@ def prompts_over_shared_contexts():
     ]
 
 
-@pytest.mark.parametrize("limits", [Limits(), Limits(tokens=50, requests=3), Limits(tokens=1)])
+@pytest.mark.parametrize("limits", [Limits(), Limits(tokens=50, requests=3), Limits(tokens=9)])
 @pytest.mark.parametrize("letters", ["FFFFFF", "FSFSSF"])
 def test_batched_decoding_over_shared_contexts(deepseek, letters, limits):
     pattern = Pattern(letters)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ixsearch.patterns import Pattern
 from ixsearch.runtime.cache import blocks_for
 from ixsearch.runtime.interface import Request
-from ixsearch.runtime.serving import Finish, Limits, Serving, Wishes
+from ixsearch.runtime.serving import Finish, Limits, LiveRequest, Serving, Wishes
 
 from .watch import Watch, near_ties, one_shot
 
@@ -53,6 +53,8 @@ class Scenario:
     """Above what the longest request needs: few force preemption."""
     reuse: bool
     asks: tuple[Ask, ...]
+    earlier: str | None = None
+    """The pattern that the serving ran before: its caches are there when this one's come."""
 
 
 asks = st.builds(
@@ -79,18 +81,24 @@ scenarios = st.builds(
     spare_blocks=st.sampled_from((1, 0, 2, 20)),
     reuse=st.sampled_from((True, True, True, False)),
     asks=st.lists(asks, min_size=1, max_size=6).map(tuple),
+    earlier=st.sampled_from((None, None, *PATTERNS)),
 )
 
 
-def play(engine, scenario: Scenario, watch: Watch, serving: Serving | None = None):
-    """Run it; the requests as they ended, and the serving."""
-    pattern = Pattern(scenario.pattern)
-    engine.set_pattern(pattern)
+def prepare(engine, scenario: Scenario) -> Serving:
     blocks = scenario.spare_blocks + max(blocks_for(a.length + a.new) for a in scenario.asks)
-    serving = serving or Serving(
-        engine.model, pattern, blocks, scenario.limits, reuse=scenario.reuse
-    )
-    lives, done = {}, 0
+    first = Pattern(scenario.earlier or scenario.pattern)
+    serving = Serving(engine.model, first, blocks, scenario.limits, reuse=scenario.reuse)
+    if scenario.earlier is not None:
+        serving.submit(Request(scenario.asks[0].prompt, 1))
+        list(serving.run())
+        serving.set_pattern(Pattern(scenario.pattern))
+    return serving
+
+
+def play(engine, scenario: Scenario, watch: Watch) -> list[LiveRequest]:
+    """Run it; the requests as they ended."""
+    serving, lives = prepare(engine, scenario), {}
     with watch:
         for step in range(5000):
             for i, ask in enumerate(scenario.asks):
@@ -100,12 +108,12 @@ def play(engine, scenario: Scenario, watch: Watch, serving: Serving | None = Non
                     lives[i] = serving.submit(Request(ask.prompt, ask.new), wishes)
                 if ask.cancel_after and ask.at_step + ask.cancel_after == step:
                     serving.cancel(lives[i])
-            done += len(serving.step())
+            serving.step()
             serving.pool.check()
             if len(lives) == len(scenario.asks) and not serving.busy:
                 break
     assert not serving.busy and serving.pool.available == serving.pool.blocks
-    return [lives[i] for i in range(len(scenario.asks))], serving
+    return [lives[i] for i in range(len(scenario.asks))]
 
 
 def references_of(engine, lives):
@@ -148,7 +156,7 @@ class Counted:
 def check_free(engine, scenario: Scenario, counted: Counted) -> tuple[list, dict]:
     """Running freely: what came out agrees with one forward a request, but at near-ties."""
     watch = Watch()
-    lives, _ = play(engine, scenario, watch)
+    lives = play(engine, scenario, watch)
     references = references_of(engine, lives)
     full = Pattern(scenario.pattern).num_full
     if all(live.sources == Pattern(scenario.pattern).sources() for live in lives):
@@ -188,7 +196,7 @@ def check_tokens(ask, live, references, ties, counted) -> None:
 def check_injected(engine, scenario: Scenario, lives, references) -> None:
     """The same again, with the references' indices and tokens: only rounding is left."""
     watch = Watch(references, {live.number: list(live.tokens) for live in lives})
-    again, _ = play(engine, scenario, watch)
+    again = play(engine, scenario, watch)
     for old, new in zip(lives, again, strict=True):
         assert new.tokens == old.tokens
     gaps = differences(again, references, watch)

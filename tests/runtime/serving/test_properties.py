@@ -3,7 +3,10 @@
 import pytest
 from hypothesis import HealthCheck, event, example, given, settings
 
-from ixsearch.runtime.serving import Limits
+from ixsearch.runtime.indexer import Indexer
+from ixsearch.runtime.serving import BlockPool, Limits, loop
+from ixsearch.runtime.serving.prefix import PrefixIndex
+from ixsearch.runtime.sharing import OwnSharing
 
 from .scenario import Ask, Counted, Scenario, check_free, check_injected, scenarios
 
@@ -53,7 +56,7 @@ MIXED = Scenario(
 )
 
 
-@small(12)
+@small(10)
 @given(scenario=scenarios)
 @example(scenario=CROWDED)
 @example(scenario=MIXED)
@@ -67,6 +70,60 @@ def test_the_scenarios_have_it_all():
         pytest.skip("counts what the test before it has seen")
     assert COUNTED.preemptions and COUNTED.reused and COUNTED.own_sources, COUNTED
     assert COUNTED.tied_tokens <= 0.02 * COUNTED.tokens, COUNTED
+
+
+def write_into_shared_blocks(patch):
+    patch.setattr(BlockPool, "_writable", lambda self, block, offset: True)
+
+
+def find_what_other_sources_computed(patch):
+    patch.setattr(loop, "root_key", lambda identity, sources: b"one for all")
+
+
+def rely_on_more_than_is_computed(patch):
+    find = PrefixIndex.find
+
+    def one_token_more(self, keys, tokens, limit):
+        blocks, length = find(self, keys, tokens, limit)
+        return blocks, min(length + 1, limit) if length % 64 else length
+
+    patch.setattr(PrefixIndex, "find", one_token_more)
+
+
+def read_the_closest_layer(patch):
+    def before(self, layer):
+        full, carried = plain(self, layer)
+        return full, carried and self._found[max(self._found)]
+
+    plain = OwnSharing.before
+    patch.setattr(OwnSharing, "before", before)
+
+
+def hide_the_last_key(patch):
+    plain = Indexer._decode_scores
+
+    def scores(self, q, weights, keys, step):
+        found = plain(self, q, weights, keys, step)
+        return found.scatter(1, step.positions_T[: step.decode_rows, None], -1e9)
+
+    patch.setattr(Indexer, "_decode_scores", scores)
+
+
+@pytest.mark.parametrize(
+    "breach",
+    [
+        write_into_shared_blocks,
+        find_what_other_sources_computed,
+        rely_on_more_than_is_computed,
+        read_the_closest_layer,
+        hide_the_last_key,
+    ],
+)
+def test_a_breach_is_seen(tiny, monkeypatch, breach):
+    breach(monkeypatch)
+    with pytest.raises(AssertionError):
+        for scenario in (MIXED, CROWDED):
+            check_free(tiny[scenario.family], scenario, Counted())
 
 
 @pytest.mark.slow
