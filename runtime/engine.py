@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from ixsearch.patterns import IxsearchError, ModelError, Pattern, PatternError
+from ixsearch.patterns import IxsearchError, ModelError, Pattern
 from ixsearch.patterns.model_config import ModelConfig, read_model_config
 from ixsearch.runtime.checkpoint import Checkpoint
 from ixsearch.runtime.config import DsaConfig
@@ -83,7 +83,7 @@ class NativeEngine:
         progress: Progress | None = None,
     ) -> list[list[DocumentScore]]:
         for pattern in patterns:
-            self._check(pattern)
+            self.model.check_pattern(pattern)
         for document in documents:
             self._check_tokens(document.tokens, f"document {document.name}")
         return self._scorer.score(documents, patterns, progress)
@@ -92,7 +92,7 @@ class NativeEngine:
         return PatternTrie(patterns).cost
 
     def set_pattern(self, pattern: Pattern) -> None:
-        self._check(pattern)
+        self.model.check_pattern(pattern)
         if self._serving is not None:
             self._serving.set_pattern(pattern)
         self._pattern = pattern
@@ -122,17 +122,6 @@ class NativeEngine:
 
     def measure(self, workload: Workload) -> Timing:
         return measure(self.model, self._pattern, workload)
-
-    def _check(self, pattern: Pattern) -> None:
-        layers = self._info.num_layers
-        if len(pattern) != layers:
-            raise PatternError(f"pattern {pattern} has {len(pattern)} letters for {layers} layers")
-        without = sorted(set(pattern.full_layers) - set(self._info.indexer_layers))
-        if without:
-            raise PatternError(
-                f"pattern {pattern} has F at layers {without}, for which the checkpoint has no"
-                " indexer weights: they can only be S"
-            )
 
     def _check_tokens(self, tokens: Sequence[int], what: str) -> None:
         if not tokens:

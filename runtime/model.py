@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 import torch.nn.functional as F
 
+from ixsearch.patterns import Pattern, PatternError
 from ixsearch.runtime.attention import Attention
 from ixsearch.runtime.cache import LayerCache, PagedCache
 from ixsearch.runtime.checkpoint import Checkpoint
@@ -88,6 +89,19 @@ class DsaModel:
         ]
         top = plan.load_top(checkpoint, dtype, device)
         return cls(config, top, layers, plan.indexer_layers, dtype, device)
+
+    def check_pattern(self, pattern: Pattern) -> None:
+        """Raises `PatternError` for another number of layers, or an F without indexer weights."""
+        if len(pattern) != len(self.layers):
+            raise PatternError(
+                f"pattern {pattern} has {len(pattern)} letters for {len(self.layers)} layers"
+            )
+        without = sorted(set(pattern.full_layers) - set(self.indexer_layers))
+        if without:
+            raise PatternError(
+                f"pattern {pattern} has F at layers {without}, for which the checkpoint has no"
+                " indexer weights: they can only be S"
+            )
 
     def embed(self, tokens_T: torch.Tensor) -> torch.Tensor:
         """[T] -> [T, d]"""

@@ -30,6 +30,7 @@ class Serving:
 
     Raises:
         MemoryShortError: the cache does not fit.
+        PatternError: the model cannot run the pattern.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Serving:
         identity: str = "",
     ) -> None:
         limits = limits or Limits()
+        model.check_pattern(pattern)
         self.runner = Runner(model, _allocate(model, pattern, blocks), limits.tokens)
         self.pool = BlockPool(blocks, self.runner.cache.copy_block)
         self.scheduler = Scheduler(self.pool, limits, reuse)
@@ -63,8 +65,9 @@ class Serving:
         """Take a request in; `step` until it has its `completion`.
 
         Raises:
-            IxsearchError: an empty prompt, more tokens than the cache holds, stop strings without
-                a tokenizer, or sources that the pattern cannot give.
+            IxsearchError: a prompt that is empty or of another vocabulary, more tokens than the
+                cache holds, stop strings without a tokenizer, or sources that the pattern cannot
+                give.
         """
         wishes = wishes or Wishes()
         usual = self.pattern.sources()
@@ -110,7 +113,9 @@ class Serving:
 
         Raises:
             IxsearchError: a request has not ended.
+            PatternError: the model cannot run the pattern.
         """
+        self.runner.model.check_pattern(pattern)
         if pattern == self.pattern:
             return
         if self.busy:
@@ -121,6 +126,9 @@ class Serving:
     def _check(self, request: Request, wishes: Wishes) -> None:
         if not request.prompt:
             raise IxsearchError("a prompt is empty: at least one token is needed")
+        vocabulary = self.runner.model.config.vocab_size
+        if not 0 <= min(request.prompt) <= max(request.prompt) < vocabulary:
+            raise IxsearchError(f"a prompt has tokens outside of the vocabulary of {vocabulary}")
         if wishes.stop_strings and self._decode is None:
             raise IxsearchError("stop strings need a tokenizer: give the engine `decode`")
         if not all(wishes.stop_strings):

@@ -45,6 +45,9 @@ class Scheduler:
 
         When blocks run out, the newest requests are set back: they give up their blocks and wait
         to be computed again.
+
+        Raises:
+            RuntimeError: no request can ever run, since blocks are held from outside.
         """
         self._counts = {}
         prefills = [live for live in self.running if live.prefilling]
@@ -58,6 +61,10 @@ class Scheduler:
             self._run(decodes)
             self._run(prefills)
             self._admit()
+        if self.waiting and not self._counts:
+            raise RuntimeError(
+                f"{self.pool.available} of {self.pool.blocks} blocks, too few to run"
+            )
         work = [Work(live, count) for live, count in self._counts.items()]
         return sorted(work, key=lambda one: one.count > 1)
 
@@ -118,9 +125,13 @@ class Scheduler:
         return any(r.prefilling and r.keys.common(live.keys) > enough for r in self.running)
 
     def _start(self, live: LiveRequest, blocks: list[int], reused: int) -> bool:
-        """Reserve blocks for all of a request's tokens; False when there are too few."""
+        """Reserve blocks for all of a request's tokens; False when there are too few.
+
+        One a running request must be left, or the next steps would set requests back again.
+        """
         table = self.pool.fork(blocks)
-        if not self.pool.reserve(table, reused, len(live.tokens)):
+        fits = self.pool.reserve(table, reused, len(live.tokens))
+        if not fits or self.pool.available < len(self.running):
             self.pool.release(table)
             # To go on from the middle of a cached block takes one block more.
             whole = reused // BLOCK_SIZE

@@ -1,9 +1,8 @@
 """What a request may ask for, and how it may end."""
 
 import pytest
-import torch
 
-from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.patterns import IxsearchError, Pattern, PatternError
 from ixsearch.runtime import logprobs
 from ixsearch.runtime.interface import Request
 from ixsearch.runtime.serving import Finish, Limits, Wishes
@@ -26,7 +25,6 @@ def ask(seed, length, new=4, **wishes):
 
 
 def alone(engine, request):
-    (live,) = [engine.serving(8).submit(request) for _ in range(1)]
     serving = engine.serving(8)
     live = serving.submit(request)
     finished(serving)
@@ -164,6 +162,7 @@ def test_prompt_logprobs_in_chunks_of_the_vocabulary(engine, monkeypatch, elemen
     ("request_", "wishes", "message"),
     [
         (Request((), 1), Wishes(), "prompt is empty"),
+        (Request((5, 97), 1), Wishes(), "outside of the vocabulary of 97"),
         (Request((1,) * 200, 1), Wishes(), "need 4 cache blocks: there are 2"),
         (Request((1,), 200), Wishes(), "need 4 cache blocks"),
         (Request((1,), 1), Wishes(stop_strings=("a",)), "need a tokenizer"),
@@ -226,4 +225,24 @@ def test_the_pattern_changes_between_requests_only(engine):
         answers.setdefault(letters, set()).add(live.completion.tokens)
     assert len(answers["FFFFF"]) == 1
     engine.set_pattern(Pattern("FFFFF"))
-    assert torch.get_num_threads() == 1
+    with pytest.raises(PatternError, match="6 letters for 5 layers"):
+        serving.set_pattern(Pattern("FFFFFF"))
+
+
+def test_requests_are_not_set_back_again_and_again(engine):
+    """A request that was set back waits until the others leave it room to go on."""
+    serving = engine.serving(5)
+    lives = [serving.submit(*ask(i, 60, new=70)) for i in range(4)]
+    finished(serving)
+    assert [live.completion.finish for live in lives] == [Finish.LENGTH] * 4
+    assert 0 < sum(live.preemptions for live in lives) <= 4
+    for live in lives:
+        assert live.completion.tokens == alone(engine, live.request)
+
+
+def test_blocks_that_somebody_else_holds_are_no_reason_to_spin(engine):
+    serving = engine.serving(2)
+    assert serving.pool.reserve([], 0, 100)
+    serving.submit(*ask(0, 30))
+    with pytest.raises(RuntimeError, match="0 of 2 blocks are free, too few"):
+        serving.step()
