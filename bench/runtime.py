@@ -232,11 +232,12 @@ def show(result: dict[str, Any]) -> None:
         f" {result['load_before']}, {result['rounds']} rounds"
     )
     table = Table(box=None, header_style="bold")
-    for title in ("workload", "now, s", "before, s", "before / now", "quartiles"):
+    for title in ("workload", "clock", "now, s", "before, s", "before / now", "quartiles"):
         table.add_column(title)
-    for name, row in result["workloads"].items():
-        before, ratio = str(row.get("before", "")), str(row.get("ratio", ""))
-        table.add_row(result[name], str(row["now"]), before, ratio, str(row.get("quartiles") or ""))
+    for name, clocks in result["workloads"].items():
+        for clock, row in clocks.items():
+            figures = (str(row.get(k) or "") for k in ("now", "before", "ratio", "quartiles"))
+            table.add_row(result[name], clock, *figures)
     console.print(table)
 
 

@@ -244,5 +244,5 @@ def test_blocks_that_somebody_else_holds_are_no_reason_to_spin(engine):
     serving = engine.serving(2)
     assert serving.pool.reserve([], 0, 100)
     serving.submit(*ask(0, 30))
-    with pytest.raises(RuntimeError, match="0 of 2 blocks are free, too few"):
+    with pytest.raises(RuntimeError, match="0 of 2 blocks, too few to run"):
         serving.step()
