@@ -16,7 +16,7 @@ from ixsearch.runtime.indexer import TopK
 from ixsearch.runtime.mlp import Mlp, Moe
 from ixsearch.runtime.norm import rms_norm
 from ixsearch.runtime.rotary import RotaryTable
-from ixsearch.runtime.sharing import Sharing
+from ixsearch.runtime.sharing import GroupSharing, Sharing, TopKBuffer
 from ixsearch.runtime.step import Step
 from ixsearch.runtime.weights import Tensors, WeightPlan
 
@@ -126,9 +126,16 @@ class DsaModel:
         return F.linear(normed_Td, self.head).float()
 
     def forward(
-        self, tokens_T: torch.Tensor, cache: PagedCache, step: Step, sharing: Sharing
+        self, tokens_T: torch.Tensor, cache: PagedCache, step: Step, sharing: Sharing | None = None
     ) -> torch.Tensor:
-        """All layers on one step: normed hidden states [T, d]."""
+        """All layers on one step: normed hidden states [T, d].
+
+        Args:
+            sharing: who reads whose indices; default as the cache's pattern says.
+        """
+        if sharing is None:
+            buffer = TopKBuffer(step.rows, self.config.index_topk, self.device)
+            sharing = GroupSharing(cache.pattern.sources(), buffer)
         for x in self.states(tokens_T, cache, step, sharing):
             last = x
         return self.final_norm(last)

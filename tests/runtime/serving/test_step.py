@@ -5,7 +5,6 @@ import torch
 
 from ixsearch.patterns import Pattern
 from ixsearch.runtime.cache import BLOCK_SIZE
-from ixsearch.runtime.sharing import GroupSharing, TopKBuffer
 from ixsearch.runtime.step import Part, Step
 
 from ..forward import full_forward, poisoned_cache
@@ -43,10 +42,8 @@ def test_several_decode_rows_of_one_request(engine, width):
     model, pattern, tokens = engine.model, Pattern("FSFSS"), tokens_for(0, 70)
     want, _ = full_forward(model, pattern, tokens)
     cache, table = poisoned_cache(model, pattern, 70)
-    buffer = TopKBuffer(70, model.config.index_topk, CPU)
     for start, count, decode_width in ((0, 62, 0), (62, 4, width), (66, 4, width)):
         step = Step.of([Part(table, start, count)], CPU, decode_width)
         part = torch.tensor(tokens[start : start + count])
-        sharing = GroupSharing(pattern.sources(), buffer)
-        got = model.logits(model.forward(part, cache, step, sharing))
+        got = model.logits(model.forward(part, cache, step))
         torch.testing.assert_close(got, want[start : start + count], rtol=1e-4, atol=1e-4)
