@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import torch
 
 from ixsearch.patterns import Pattern
+from ixsearch.runtime.cache_format import BLOCK_SIZE, CacheFormat, poison
 from ixsearch.runtime.config import DsaConfig
-
-BLOCK_SIZE = 64
 
 
 @dataclass
@@ -17,9 +16,9 @@ class LayerCache:
     """One layer's pages. An S layer has no indexer keys."""
 
     latent: torch.Tensor
-    """[blocks, BLOCK_SIZE, R + P]"""
+    """[blocks, BLOCK_SIZE, R + P], or uint8 `fp8_ds_mla` rows"""
     indexer_keys: torch.Tensor | None
-    """[blocks, BLOCK_SIZE, D]"""
+    """[blocks, BLOCK_SIZE, D], or uint8 pages"""
 
     @classmethod
     def allocate(
@@ -27,16 +26,19 @@ class LayerCache:
         config: DsaConfig,
         full: bool,
         blocks: int,
-        dtype: torch.dtype,
+        form: CacheFormat,
         device: torch.device,
     ) -> LayerCache:
-        def pages(width: int) -> torch.Tensor:
-            return torch.zeros(blocks, BLOCK_SIZE, width, dtype=dtype, device=device)
-
         return cls(
-            latent=pages(config.latent_width),
-            indexer_keys=pages(config.index_head_dim) if full else None,
+            latent=form.latent_pages(config, blocks, device),
+            indexer_keys=form.indexer_pages(config, blocks, device) if full else None,
         )
+
+    def poison(self) -> None:
+        """Make it full of NaN: a read of a slot that was not written shows."""
+        poison(self.latent)
+        if self.indexer_keys is not None:
+            poison(self.indexer_keys)
 
     def copy_block(self, source: int, target: int) -> None:
         """Copy one page, for a request that goes on from the middle of another's."""
@@ -53,11 +55,11 @@ class PagedCache:
         config: DsaConfig,
         pattern: Pattern,
         blocks: int,
-        dtype: torch.dtype,
+        form: CacheFormat,
         device: torch.device,
     ) -> None:
         self.pattern = pattern
-        self._layer_cache = lambda full: LayerCache.allocate(config, full, blocks, dtype, device)
+        self._layer_cache = lambda full: LayerCache.allocate(config, full, blocks, form, device)
         self.layers = [self._layer_cache(letter == "F") for letter in pattern.letters]
 
     def set_pattern(self, pattern: Pattern) -> None:

@@ -49,6 +49,7 @@ class NativeEngine:
         dtype: torch.dtype | None = None,
         latent_norm_eps: float | None = None,
         name: str | None = None,
+        cache: str = "auto",
     ) -> NativeEngine:
         """Load a Hugging Face folder: `config.json` and safetensors.
 
@@ -57,9 +58,11 @@ class NativeEngine:
             dtype: default float32 on CPU, bfloat16 on CUDA.
             latent_norm_eps: of the norms on MLA's latents; default the engines' `rms_norm_eps`.
             name: what the model is called in reports and commands; default the folder's name.
+            cache: `float`; `fp8`: indexer keys and latents in fp8, as serving engines can have
+                them; `fp8-indexer`: keys alone. Default `auto` is float on every device.
 
         Raises:
-            IxsearchError: no such model, not a DSA model, weights that do not fit.
+            IxsearchError: no such model or cache, not a DSA model, weights that do not fit.
         """
         folder = Path(folder)
         source = read_model_config(folder)
@@ -70,7 +73,7 @@ class NativeEngine:
             dtype = torch.float32 if target.type == "cpu" else torch.bfloat16
         config = DsaConfig.from_json(source.values, str(folder / "config.json"), latent_norm_eps)
         checkpoint = Checkpoint(folder)
-        model = DsaModel.load(config, checkpoint, dtype, target)
+        model = DsaModel.load(config, checkpoint, dtype, target, cache)
         return cls(model, _describe(checkpoint, source, model, name))
 
     def describe(self) -> ModelInfo:
@@ -152,6 +155,7 @@ def _describe(
         default_pattern=source.default_pattern,
         device=torch.cuda.get_device_name(model.device) if gpu else f"cpu ({platform.machine()})",
         dtype=str(model.dtype).removeprefix("torch."),
+        cache=model.cache_format.name,
         versions={
             "python": platform.python_version(),
             "torch": torch.__version__,

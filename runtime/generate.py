@@ -64,7 +64,7 @@ def blocks_wanted(requests: Sequence[Request], model: DsaModel, pattern: Pattern
     )
     # One block more a request: going on from the middle of a cached one copies it.
     wished = sum(sizes[: Limits().requests]) + len(sizes[: Limits().requests])
-    one = PagedCache(model.config, pattern, 1, model.dtype, model.device).bytes
+    one = PagedCache(model.config, pattern, 1, model.cache_format, model.device).bytes
     return max([*sizes[:1], min(wished, _cache_bytes(model.device) // one)])
 
 

@@ -68,7 +68,7 @@ class Indexer:
             hidden_Td: after the layer's input norm.
             q_latent_TL: the normed query latent, shared with MLA.
             angles: cos and sin, as MLA has them.
-            keys: the layer's indexer key cache.
+            keys: the layer's indexer key cache; to an fp8 one the query comes in fp8.
         """
         c = self.config
         query = F.linear(q_latent_TL, self.wq_b).view(-1, c.index_n_heads, c.index_head_dim)
@@ -78,6 +78,7 @@ class Indexer:
             *angles,
             c.index_rope_layout,
             c.index_head_dim**-0.5,
+            quantise=keys.dtype == torch.uint8,
         )
         kernels.indexer_key_store(
             F.linear(hidden_Td, self.wk),
@@ -117,10 +118,12 @@ class Indexer:
     def _prefill_scores(
         self, q: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor, step: Step
     ) -> torch.Tensor:
-        gathered = kernels.gather_indexer_keys(keys, step.prefill_table_PM, step.prefill_lens_P)
+        gathered, scales = kernels.gather_indexer_keys(
+            keys, step.prefill_table_PM, step.prefill_lens_P
+        )
         start = step.key_start_T
         end = start + step.positions_T[step.decode_rows :] + 1
-        return kernels.index_scores_ragged(q, weights, gathered, start, end)
+        return kernels.index_scores_ragged(q, weights, gathered, start, end, scales)
 
     def _topk(self, scores: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         return kernels.topk_indices(scores, lengths, self.config.index_topk)

@@ -71,6 +71,8 @@ class ModelInfo:
     device: str
     dtype: str
     versions: dict[str, str] = field(default_factory=dict)
+    cache: str = "float"
+    """How keys and values are cached: `float` of `dtype`, or an fp8 form."""
 
     @property
     def baseline(self) -> Pattern:

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from ixsearch.patterns import Pattern, PatternError
 from ixsearch.runtime.attention import Attention
 from ixsearch.runtime.cache import LayerCache, PagedCache
+from ixsearch.runtime.cache_format import CacheFormat
 from ixsearch.runtime.checkpoint import Checkpoint
 from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.indexer import TopK
@@ -58,12 +59,14 @@ class DsaModel:
         indexer_layers: tuple[int, ...],
         dtype: torch.dtype,
         device: torch.device,
+        cache: str = "auto",
     ) -> None:
         self.config = config
         self.layers = layers
         self.indexer_layers = indexer_layers
         self.dtype = dtype
         self.device = device
+        self.cache_format = CacheFormat.named(cache, dtype)
         self.embedding = top["model.embed_tokens.weight"]
         self.norm = top["model.norm.weight"]
         self.head = self.embedding if config.tie_word_embeddings else top["lm_head.weight"]
@@ -76,8 +79,9 @@ class DsaModel:
         checkpoint: Checkpoint,
         dtype: torch.dtype,
         device: torch.device,
+        cache: str = "auto",
     ) -> DsaModel:
-        """Load a checkpoint by tensor name.
+        """Load a checkpoint by tensor name; `cache` as in `CacheFormat.named`.
 
         Raises:
             CheckpointError: weights missing or misshapen.
@@ -88,7 +92,7 @@ class DsaModel:
             for i in range(config.num_hidden_layers)
         ]
         top = plan.load_top(checkpoint, dtype, device)
-        return cls(config, top, layers, plan.indexer_layers, dtype, device)
+        return cls(config, top, layers, plan.indexer_layers, dtype, device, cache)
 
     def check_pattern(self, pattern: Pattern) -> None:
         """Raises `PatternError` for another number of layers, or an F without indexer weights."""

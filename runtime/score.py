@@ -106,7 +106,7 @@ class Scorer:
         return _Pass(
             document,
             Step.prefill(table, 0, len(document.tokens), model.device),
-            LayerCache.allocate(model.config, True, len(table), model.dtype, model.device),
+            LayerCache.allocate(model.config, True, len(table), model.cache_format, model.device),
             [_State(model.embed(tokens), None)],
         )
 

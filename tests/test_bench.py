@@ -25,3 +25,15 @@ def test_the_search_bench() -> None:
     layers = 16 + 1 + 14 + sum(16 - i for i in range(1, 15))
     assert found["forwards"] == pytest.approx(layers / 16, abs=0.01)
     assert 0 < found["peak_memory_gb"]["host"] < 3
+
+
+@pytest.mark.slow
+def test_the_cache_bench() -> None:
+    words = [sys.executable, "bench/cache_formats.py", "--documents", "1"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    tables = json.loads(done.stdout.splitlines()[-1])["tables"]
+    recalls = {row["layer"]: row["mean"] for row in tables["recall fp8-indexer"]}
+    assert len(recalls) == 17 and min(recalls.values()) >= 0.95
+    exact = [row for row in tables["quality"] if row["caches"] == "float32"]
+    assert [row["from float32"] for row in exact] == [0.0] * 3
+    assert [row["right"] == row["answers"] for row in exact] == [True, True, False]

@@ -22,7 +22,7 @@ def measured_on(outcome: Outcome) -> list[str]:
             ("layers", f"{model.num_layers}, {len(model.indexer_layers)} with an indexer"),
             ("index_topk", model.index_topk),
             ("config, weights", f"{model.config_hash}, {model.weights_hash}"),
-            ("device, type", f"{model.device}, {model.dtype}"),
+            ("device, type, caches", f"{model.device}, {model.dtype}, {model.cache}"),
             ("versions", versions),
             ("ixsearch", f"{outcome.tool_version}, {outcome.date}, seed {outcome.seed}"),
             ("command", f"`{outcome.command_shown}`"),

@@ -16,6 +16,7 @@ Identity = Mapping[str, Any]
 
 def identity_of(model: ModelInfo, documents_digest: str, seed: int, **settings: Any) -> Identity:
     """What a study of this model on these documents is for; `settings` also change scores."""
+    cache = {} if model.cache == "float" else {"cache": model.cache}
     return {
         "architecture": model.architecture,
         "num_layers": model.num_layers,
@@ -25,6 +26,7 @@ def identity_of(model: ModelInfo, documents_digest: str, seed: int, **settings: 
         "dtype": model.dtype,
         "documents": documents_digest,
         "seed": seed,
+        **cache,
         **settings,
     }
 

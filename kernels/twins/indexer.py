@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
+from ixsearch.kernels.twins.fp8 import index_scales, to_fp8
+from ixsearch.kernels.twins.key_pages import write_keys
 from ixsearch.kernels.twins.rope import rope
 
 
@@ -15,6 +17,7 @@ def indexer_query(
     sin_TP: torch.Tensor,
     layout: str,
     scale: float,
+    quantise: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Rotate the query and fold all scales into the head weights.
 
@@ -23,14 +26,21 @@ def indexer_query(
         weights_TN: the raw head weights.
         cos_TP, sin_TP: angles, P = half of the rotated dims.
         scale: the softmax scale, D^-0.5.
+        quantise: give the query as e4m3, with one power-of-two scale a token and head.
 
     Returns:
-        the rotated query [T, N, D] and float32 weights [T, N] times scale and N^-0.5. A positive
-        scale commutes with the ReLU of the score, so it may go on the weights.
+        the rotated query [T, N, D] and float32 weights [T, N] times scale, N^-0.5 and the query's
+        own scales. A positive scale commutes with the ReLU of the score, so it may go on the
+        weights.
     """
     heads = q_TND.shape[1]
-    q = _rotate_front(q_TND, cos_TP[:, None], sin_TP[:, None], layout)
-    return q, weights_TN.float() * (scale * heads**-0.5)
+    q = q_TND.float() if quantise else q_TND
+    q = _rotate_front(q, cos_TP[:, None], sin_TP[:, None], layout)
+    weights_TN = weights_TN.float() * (scale * heads**-0.5)
+    if not quantise:
+        return q, weights_TN
+    scales_TN1 = index_scales(q.abs().amax(-1, keepdim=True))
+    return to_fp8(q, scales_TN1), weights_TN * scales_TN1[..., 0]
 
 
 def indexer_key_store(
@@ -48,12 +58,12 @@ def indexer_key_store(
 
     Args:
         k_TD: the projected keys.
-        cache: [blocks, block size, D], written in place.
-        slots_T: slot of each token, block x block size + offset.
+        cache: float [blocks, block size, D] or fp8 pages (`key_pages`), written in place.
+        slots_T: slot of each token, block x block size + offset; negative ones are skipped.
     """
     k = F.layer_norm(k_TD.float(), k_TD.shape[-1:], norm_weight.float(), norm_bias.float(), eps)
     k = _rotate_front(k, cos_TP, sin_TP, layout)
-    cache.view(-1, cache.shape[-1])[slots_T] = k.to(cache.dtype)
+    write_keys(k, cache, slots_T)
 
 
 def _rotate_front(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from ixsearch.kernels.twins.key_pages import read_keys
+from ixsearch.kernels.twins.latent import latent_values
+
 
 def token_slots(block_table_BM: torch.Tensor, width: int, block_size: int) -> torch.Tensor:
     """Slots [B, width] of the logical positions 0 to width - 1 of each request.
@@ -42,16 +45,33 @@ def physical_indices(
 
 
 def gather_latent(
-    cache: torch.Tensor, block_table_BM: torch.Tensor, lengths_B: torch.Tensor
+    cache: torch.Tensor, block_table_BM: torch.Tensor, lengths_B: torch.Tensor, latent_dim: int
 ) -> torch.Tensor:
-    """The first `lengths` rows of each request, one after the other: [sum of lengths, R + P]."""
-    slots_BW = token_slots(block_table_BM, int(lengths_B.max()), cache.shape[1])
-    live = torch.arange(slots_BW.shape[1], device=cache.device) < lengths_B[:, None]
-    return cache.view(-1, cache.shape[-1]).index_select(0, slots_BW[live])
+    """The first `lengths` rows of each request, one after the other: [sum of lengths, R + P].
+
+    Args:
+        latent_dim: R. Rows of an `fp8_ds_mla` cache come as bfloat16, others as they are stored.
+    """
+    slots = _slots_in_order(block_table_BM, lengths_B, cache.shape[1])
+    return latent_values(cache.view(-1, cache.shape[-1]).index_select(0, slots), latent_dim)
 
 
 def gather_indexer_keys(
     cache: torch.Tensor, block_table_BM: torch.Tensor, lengths_B: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """The first `lengths` indexer keys of each request, one after the other.
+
+    Returns:
+        keys [sum, D] as they are stored, and of an fp8 cache their float32 scales [sum, G], else
+        None: what `index_scores_ragged` takes.
+    """
+    return read_keys(cache, _slots_in_order(block_table_BM, lengths_B, cache.shape[1]))
+
+
+def _slots_in_order(
+    block_table_BM: torch.Tensor, lengths_B: torch.Tensor, block_size: int
 ) -> torch.Tensor:
-    """The first `lengths` indexer keys of each request, one after the other: [sum, D]."""
-    return gather_latent(cache, block_table_BM, lengths_B)
+    """Slots of the first `lengths` positions of each request, one request after the other."""
+    slots_BW = token_slots(block_table_BM, int(lengths_B.max()), block_size)
+    live = torch.arange(slots_BW.shape[1], device=slots_BW.device) < lengths_B[:, None]
+    return slots_BW[live]

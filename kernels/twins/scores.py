@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 
 from ixsearch.kernels.twins.chunks import row_chunks
+from ixsearch.kernels.twins.key_pages import exact_keys, read_keys
 from ixsearch.kernels.twins.paging import token_slots
 
 
@@ -17,17 +18,21 @@ def index_scores_ragged(
     keys_SD: torch.Tensor,
     row_start_T: torch.Tensor,
     row_end_T: torch.Tensor,
+    key_scales_SG: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Scores of a prefill step.
 
     Args:
+        q_TND: float or e4m3; its scales are in the weights.
         keys_SD: the keys of all requests, one after the other.
+        key_scales_SG: scales of e4m3 keys, as `gather_indexer_keys` gives them.
         row_start_T, row_end_T: token t sees the keys [row_start, row_end).
 
     Returns:
         float32 [T, W], W the longest row: column c of row t is the key row_start[t] + c, that is
         logical position c of its request; columns past the row's end are -inf.
     """
+    keys_SD = exact_keys(keys_SD, key_scales_SG)
     lengths_T = row_end_T - row_start_T
     width = int(lengths_T.max()) if len(lengths_T) else 0
     out = torch.empty(len(q_TND), width, dtype=torch.float32, device=q_TND.device)
@@ -50,7 +55,8 @@ def index_scores_paged(
     """Scores of a decode step, one query a request, against the paged cache.
 
     Args:
-        cache: [blocks, block size, D].
+        q_BND: float or e4m3; its scales are in the weights.
+        cache: float [blocks, block size, D] or fp8 pages (`key_pages`).
         context_lens_B: tokens each query sees, itself included.
 
     Returns:
@@ -58,7 +64,7 @@ def index_scores_paged(
     """
     width = int(context_lens_B.max())
     slots = token_slots(block_table_BM, width, cache.shape[1])
-    keys_BWD = cache.view(-1, cache.shape[-1])[slots].float()
+    keys_BWD = exact_keys(*read_keys(cache, slots)).float()
     hits_BNW = torch.relu_(torch.bmm(q_BND.float(), keys_BWD.transpose(1, 2)))
     out = torch.bmm(weights_BN[:, None], hits_BNW)[:, 0]
     columns = torch.arange(width, device=out.device)

@@ -219,11 +219,11 @@ class Serving:
 
 def _allocate(model: DsaModel, pattern: Pattern, blocks: int) -> PagedCache:
     try:
-        return PagedCache(model.config, pattern, blocks, model.dtype, model.device)
+        return PagedCache(model.config, pattern, blocks, model.cache_format, model.device)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        one = PagedCache(model.config, pattern, 1, model.dtype, model.device).bytes
+        one = PagedCache(model.config, pattern, 1, model.cache_format, model.device).bytes
         raise MemoryShortError(
             f"a cache of {blocks} blocks, {BLOCK_SIZE} tokens each, takes {gigabytes(blocks * one)}"
             f" on {model.device} and does not fit ({_first_line(error)}): ask for fewer requests"

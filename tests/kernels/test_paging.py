@@ -29,5 +29,5 @@ def test_stored_rows_are_gathered_in_logical_order():
     table = torch.tensor([[4, 1], [0, 3]], dtype=torch.int32)
     slots = torch.tensor([16, 17, 18, 19, 4, 0, 1, 2, 3])
     latent_store(ckv, kpe, cache, slots)
-    got = gather_latent(cache, table, torch.tensor([5, 4]))
+    got = gather_latent(cache, table, torch.tensor([5, 4]), 3)
     assert torch.equal(got, torch.cat((ckv, kpe), -1))

@@ -50,7 +50,7 @@ def test_paged_equals_ragged_over_gathered_keys():
     table = torch.tensor([[7, 2, -1], [0, -1, -1], [8, 3, 5]], dtype=torch.int32)
     lengths = torch.tensor([6, 4, 11])
     paged = index_scores_paged(q, w, cache, table, lengths)
-    keys = gather_indexer_keys(cache, table, lengths)
+    keys, _ = gather_indexer_keys(cache, table, lengths)
     end = lengths.cumsum(0)
     ragged = index_scores_ragged(q, w, keys, end - lengths, end)
     torch.testing.assert_close(paged, ragged)

@@ -9,7 +9,7 @@ from ixsearch.runtime.step import Step
 def poisoned_cache(model, pattern, length):
     """A cache full of NaN: whatever reads what was not written shows."""
     blocks = blocks_for(length)
-    cache = PagedCache(model.config, pattern, blocks + 1, model.dtype, model.device)
+    cache = PagedCache(model.config, pattern, blocks + 1, model.cache_format, model.device)
     poison(cache)
     # Block 0 stays poisoned: nothing may read it, not even for padding.
     return cache, list(range(1, blocks + 1))
@@ -17,9 +17,7 @@ def poisoned_cache(model, pattern, length):
 
 def poison(cache):
     for layer in cache.layers:
-        layer.latent.fill_(float("nan"))
-        if layer.indexer_keys is not None:
-            layer.indexer_keys.fill_(float("nan"))
+        layer.poison()
 
 
 @torch.inference_mode()

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from ixsearch import kernels
 from ixsearch.patterns import Pattern
 from ixsearch.runtime import NativeEngine
 from ixsearch.runtime.interface import Document, Request, Workload
@@ -65,3 +66,29 @@ def test_bfloat16_is_near(engines):
     assert got.loss_sum == pytest.approx(want.loss_sum, rel=0.05)
     timing = half.measure(Workload(context=64, batch=2, new_tokens=4))
     assert timing.prefill_s > 0 and timing.decode_s > 0
+
+
+def test_fp8_rows_are_the_same_bytes():
+    generator = torch.Generator().manual_seed(0)
+    ckv, kpe = torch.randn(70, 200, generator=generator), torch.randn(70, 8, generator=generator)
+    slots = torch.randperm(128, generator=generator)[:70]
+    caches = []
+    for device in ("cpu", "cuda"):
+        width = kernels.fp8_latent_bytes(200, 8)
+        caches.append(torch.zeros(2, 64, width, dtype=torch.uint8, device=device))
+        kernels.latent_store(ckv.to(device), kpe.to(device), caches[-1], slots.to(device))
+    assert torch.equal(caches[0], caches[1].cpu())
+
+
+def test_fp8_caches(tmp_path):
+    folder = save(make_model("deepseek_v32", seed=1, index_n_heads=32), tmp_path)
+    cpu, gpu = (
+        NativeEngine.load(folder, device=device, dtype=torch.float32, cache="fp8")
+        for device in ("cpu", "cuda")
+    )
+    want, _ = full_forward(cpu.model, Pattern("FSFSSF"), tokens_for(0))
+    got, _ = full_forward(gpu.model, Pattern("FSFSSF"), tokens_for(0))
+    off = (got.cpu() - want).norm(dim=-1) / want.norm(dim=-1)
+    assert off.median() < 1e-3
+    requests = [Request(tuple(tokens_for(i, 50 + i)), 16) for i in range(5)]
+    assert [len(new) for new in gpu.generate(requests)] == [16] * 5

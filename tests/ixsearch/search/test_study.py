@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from unittest.mock import MagicMock
 
 import optuna
 import pytest
@@ -9,6 +10,7 @@ from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.results import Quality
 from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search import worker
+from ixsearch.search.identity import check_identity, identity_of
 from ixsearch.search.study import Proposal
 
 from .fake_engine import memory, open_study, space_of
@@ -116,6 +118,16 @@ def test_pins_may_change_between_calls(url):
     free = space_of(6, indexer_layers=(0, 1, 2, 3, 5))
     add(open_study(url, free), Pattern("FFSSSS"))
     assert len(open_study(url, SPACE).scores()) == 2
+
+
+def test_fp8_caches_are_another_identity():
+    """A study of before there was a choice was made with float caches, and stays so."""
+    info = MagicMock(cache="float")
+    plain = identity_of(info, "digest", 0)
+    info.cache = "fp8"
+    assert "cache" not in plain and identity_of(info, "digest", 0) == plain | {"cache": "fp8"}
+    with pytest.raises(IxsearchError, match="cache: not set in the study, fp8 now"):
+        check_identity("study", {"seed": 0}, {"seed": 0, "cache": "fp8"})
 
 
 def test_another_identity_is_refused(url):

@@ -51,7 +51,7 @@ def one_shot(model, sources, tokens) -> Reference:
     """All tokens at once; `sources`: for each layer the layer whose indices it reads."""
     pattern = model_pattern(sources)
     blocks = blocks_for(len(tokens))
-    cache = PagedCache(model.config, pattern, blocks, model.dtype, model.device)
+    cache = PagedCache(model.config, pattern, blocks, model.cache_format, model.device)
     step = Step.prefill(list(range(blocks)), 0, len(tokens), model.device)
     scores: dict[int, torch.Tensor] = {}
     logical: dict[int, torch.Tensor] = {}
