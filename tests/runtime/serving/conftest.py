@@ -1,6 +1,7 @@
 """Tiny models of both families, and a buffer and caches full of garbage."""
 
 import pytest
+import torch
 
 from ixsearch.runtime import NativeEngine
 from ixsearch.runtime.serving import loop
@@ -13,13 +14,26 @@ TINY = dict(num_hidden_layers=5, index_topk=6, hidden_size=48)
 
 
 @pytest.fixture(scope="session")
-def tiny(tmp_path_factory):
-    """An engine of each family, by its name."""
+def folders(tmp_path_factory):
+    """A checkpoint of each family."""
     return {
-        family: NativeEngine.load(
-            save(make_model(family, seed=8, **TINY), tmp_path_factory.mktemp(family)), device="cpu"
-        )
+        family: save(make_model(family, seed=8, **TINY), tmp_path_factory.mktemp(family))
         for family in FAMILIES
+    }
+
+
+@pytest.fixture(scope="session")
+def tiny(folders):
+    """An engine of each family, by its name."""
+    return {family: NativeEngine.load(folder, device="cpu") for family, folder in folders.items()}
+
+
+@pytest.fixture(scope="session")
+def exact(folders):
+    """The same in float64: which of two results is the rounded one?"""
+    return {
+        family: NativeEngine.load(folder, device="cpu", dtype=torch.float64)
+        for family, folder in folders.items()
     }
 
 

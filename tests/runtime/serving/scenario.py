@@ -148,13 +148,18 @@ class Counted:
     tokens: int = 0
     tied_tokens: int = 0
     tied_selections: int = 0
+    rounded_references: int = 0
     preemptions: int = 0
     reused: int = 0
     own_sources: int = 0
 
 
-def check_free(engine, scenario: Scenario, counted: Counted) -> tuple[list, dict]:
-    """Running freely: what came out agrees with one forward a request, but at near-ties."""
+def check_free(engine, exact, scenario: Scenario, counted: Counted) -> tuple[list, dict]:
+    """Running freely: what came out agrees with one forward a request, but at near-ties.
+
+    Where float32 is not good for 1e-5 (`exact`, the model in float64, says so), the reference is
+    as wrong as the result may be; that is counted too.
+    """
     watch = Watch()
     lives = play(engine, scenario, watch)
     references = references_of(engine, lives)
@@ -169,12 +174,23 @@ def check_free(engine, scenario: Scenario, counted: Counted) -> tuple[list, dict
     gaps = differences(lives, references, watch)
     assert not gaps or median(gaps.values()) <= 1e-5
     for (number, position), gap in gaps.items():
-        assert gap <= 1e-5 or any(p <= position for p in ties[number]), (number, position, gap)
+        if gap > 1e-5 and not any(p <= position for p in ties[number]):
+            live = next(one for one in lives if one.number == number)
+            error = rounding(exact, live, references[number], position)
+            assert gap <= min(2 * error, 1e-4), (number, position, gap, error)
+            counted.rounded_references += 1
     for ask, live in zip(scenario.asks, lives, strict=True):
         check_tokens(ask, live, references, ties, counted)
     counted.tied_selections += sum(map(len, ties.values()))
     counted.own_sources += watch.own_sharings
     return lives, references
+
+
+def rounding(exact, live, reference, position) -> float:
+    """How far the reference's log-probability is from that in float64."""
+    true = one_shot(exact.model, live.sources, live.tokens)
+    token = live.tokens[position + 1]
+    return abs(reference.logprob(position, token) - true.logprob(position, token))
 
 
 def check_tokens(ask, live, references, ties, counted) -> None:

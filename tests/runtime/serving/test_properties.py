@@ -22,10 +22,10 @@ def small(examples):
     )
 
 
-def check(tiny, scenario):
+def check(tiny, exact, scenario):
     engine = tiny[scenario.family]
     before = COUNTED.preemptions, COUNTED.reused, COUNTED.own_sources
-    lives, references = check_free(engine, scenario, COUNTED)
+    lives, references = check_free(engine, exact[scenario.family], scenario, COUNTED)
     check_injected(engine, scenario, lives, references)
     after = COUNTED.preemptions, COUNTED.reused, COUNTED.own_sources
     for what, a, b in zip(("preempted", "reused", "own sources"), before, after, strict=True):
@@ -55,13 +55,19 @@ MIXED = Scenario(
     ),
 )
 
+ROUNDED = Scenario(
+    "glm_moe_dsa", "FSSSS", Limits(1, 2), 1, True, (Ask(1, 127, 0, 1, True, 0, 0, 0),)
+)
+"""Where one forward in float32 is off by 1.4e-5, and token by token is not."""
+
 
 @small(10)
 @given(scenario=scenarios)
 @example(scenario=CROWDED)
 @example(scenario=MIXED)
-def test_a_request_gets_what_it_gets_alone(tiny, scenario):
-    check(tiny, scenario)
+@example(scenario=ROUNDED)
+def test_a_request_gets_what_it_gets_alone(tiny, exact, scenario):
+    check(tiny, exact, scenario)
 
 
 def test_the_scenarios_have_it_all():
@@ -70,6 +76,7 @@ def test_the_scenarios_have_it_all():
         pytest.skip("counts what the test before it has seen")
     assert COUNTED.preemptions and COUNTED.reused and COUNTED.own_sources, COUNTED
     assert COUNTED.tied_tokens <= 0.02 * COUNTED.tokens, COUNTED
+    assert COUNTED.rounded_references <= 3, COUNTED
 
 
 def write_into_shared_blocks(patch):
@@ -119,15 +126,16 @@ def hide_the_last_key(patch):
         hide_the_last_key,
     ],
 )
-def test_a_breach_is_seen(tiny, monkeypatch, breach):
+def test_a_breach_is_seen(tiny, exact, monkeypatch, breach):
     breach(monkeypatch)
     with pytest.raises(AssertionError):
         for scenario in (MIXED, CROWDED):
-            check_free(tiny[scenario.family], scenario, Counted())
+            family = scenario.family
+            check_free(tiny[family], exact[family], scenario, Counted())
 
 
 @pytest.mark.slow
 @small(600)
 @given(scenario=scenarios)
-def test_a_request_gets_what_it_gets_alone_more(tiny, scenario):
-    check(tiny, scenario)
+def test_a_request_gets_what_it_gets_alone_more(tiny, exact, scenario):
+    check(tiny, exact, scenario)
