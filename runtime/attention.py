@@ -6,7 +6,6 @@ Letters as in `ixsearch.kernels`.
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 
 from ixsearch import kernels
 from ixsearch.runtime.cache import LayerCache
@@ -14,8 +13,8 @@ from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.indexer import Indexer, TopK
 from ixsearch.runtime.norm import rms_norm
 from ixsearch.runtime.rotary import RotaryTable
+from ixsearch.runtime.source import Source
 from ixsearch.runtime.step import Step
-from ixsearch.runtime.weights import Tensors
 
 
 class MissingSourceError(RuntimeError):
@@ -25,22 +24,22 @@ class MissingSourceError(RuntimeError):
 class Attention:
     """MLA with its lightning indexer, if the checkpoint has one for this layer."""
 
-    def __init__(self, config: DsaConfig, layer: int, tensors: Tensors) -> None:
+    def __init__(self, config: DsaConfig, layer: int, weights: Source) -> None:
         c = self.config = config
         self.layer = layer
-        self.q_a = tensors["self_attn.q_a_proj.weight"]
-        self.q_a_norm = tensors["self_attn.q_a_layernorm.weight"]
-        self.q_b = tensors["self_attn.q_b_proj.weight"]
-        self.kv_a = tensors["self_attn.kv_a_proj_with_mqa.weight"]
-        self.kv_a_norm = tensors["self_attn.kv_a_layernorm.weight"]
-        kv_b = tensors["self_attn.kv_b_proj.weight"].view(
+        self.q_a = weights.linear("self_attn.q_a_proj")
+        self.q_a_norm = weights.tensor("self_attn.q_a_layernorm.weight")
+        self.q_b = weights.linear("self_attn.q_b_proj")
+        self.kv_a = weights.linear("self_attn.kv_a_proj_with_mqa")
+        self.kv_a_norm = weights.tensor("self_attn.kv_a_layernorm.weight")
+        kv_b = weights.tensor("self_attn.kv_b_proj.weight").view(
             c.num_attention_heads, c.qk_nope_head_dim + c.v_head_dim, c.kv_lora_rank
         )
         self.key_up_HNR = kv_b[:, : c.qk_nope_head_dim].contiguous()
         self.value_up_HRV = kv_b[:, c.qk_nope_head_dim :].transpose(1, 2).contiguous()
-        self.o_proj = tensors["self_attn.o_proj.weight"]
-        present = "self_attn.indexer.wq_b.weight" in tensors
-        self.indexer = Indexer(config, layer, tensors) if present else None
+        self.o_proj = weights.linear("self_attn.o_proj")
+        present = "self_attn.indexer.wq_b.weight" in weights
+        self.indexer = Indexer(config, layer, weights) if present else None
 
     def __call__(
         self,
@@ -65,7 +64,7 @@ class Attention:
             MissingSourceError: an S layer with nothing carried.
         """
         c = self.config
-        q_latent = rms_norm(F.linear(hidden_Td, self.q_a), self.q_a_norm, c.latent_norm_eps)
+        q_latent = rms_norm(self.q_a(hidden_Td), self.q_a_norm, c.latent_norm_eps)
         angles = table.at(step.positions_T, step.furthest)
         self._store(hidden_Td, angles, cache, step)
         topk = self._topk(hidden_Td, q_latent, full, carried, cache, angles, step)
@@ -78,7 +77,7 @@ class Attention:
             c.kv_lora_rank,
         )
         out_HTV = torch.bmm(out_THR.transpose(0, 1), self.value_up_HRV)
-        return F.linear(out_HTV.transpose(0, 1).flatten(1), self.o_proj), topk
+        return self.o_proj(out_HTV.transpose(0, 1).flatten(1)), topk
 
     def _store(
         self,
@@ -88,7 +87,7 @@ class Attention:
         step: Step,
     ) -> None:
         c = self.config
-        ckv, kpe = F.linear(hidden_Td, self.kv_a).split([c.kv_lora_rank, c.qk_rope_head_dim], -1)
+        ckv, kpe = self.kv_a(hidden_Td).split([c.kv_lora_rank, c.qk_rope_head_dim], -1)
         ckv = rms_norm(ckv, self.kv_a_norm, c.latent_norm_eps)
         kpe = kernels.rope(kpe, *angles, "interleaved")
         kernels.latent_store(ckv, kpe, cache.latent, step.slots_T)
@@ -116,7 +115,7 @@ class Attention:
         self, q_latent: torch.Tensor, angles: tuple[torch.Tensor, torch.Tensor]
     ) -> torch.Tensor:
         c = self.config
-        heads = F.linear(q_latent, self.q_b).view(-1, c.num_attention_heads, self._query_dim)
+        heads = self.q_b(q_latent).view(-1, c.num_attention_heads, self._query_dim)
         nope, rotated = heads.split([c.qk_nope_head_dim, c.qk_rope_head_dim], -1)
         in_latent = torch.bmm(nope.transpose(0, 1), self.key_up_HNR).transpose(0, 1)
         rotated = kernels.rope(rotated, *(a[:, None] for a in angles), "interleaved")

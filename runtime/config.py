@@ -35,6 +35,13 @@ _EXPERT_SIZES = (
     "n_group",
     "topk_group",
 )
+_FP8: dict[str, tuple[Any, ...]] = {
+    "quant_method": ("fp8",),
+    "fmt": ("e4m3",),
+    "weight_block_size": ([128, 128],),
+    "activation_scheme": ("dynamic",),
+}
+"""What `quantization_config` may say. The first is assumed where a key is absent."""
 
 
 class ConfigError(ModelError):
@@ -123,6 +130,10 @@ class DsaConfig:
     def latent_width(self) -> int:
         """Values a token in the latent cache."""
         return self.kv_lora_rank + self.qk_rope_head_dim
+
+    def is_moe(self, layer: int) -> bool:
+        """Whether a layer has experts; MTP layers, from `num_hidden_layers` on, do if any has."""
+        return layer in self.moe_layers or bool(self.moe_layers and layer >= self.num_hidden_layers)
 
     @classmethod
     def from_json(
@@ -239,11 +250,7 @@ class _Reader:
     def check(self, config: DsaConfig) -> None:
         if self.data.get("attention_bias") or self.data.get("mlp_bias"):
             raise self.error("attention_bias and mlp_bias are not supported: no DSA model has them")
-        if self.data.get("quantization_config"):
-            raise self.error(
-                "quantization_config is set: quantised weights cannot be run yet; convert the"
-                " checkpoint to bfloat16 first"
-            )
+        self._check_quantisation()
         if self.data.get("hidden_act", "silu") != "silu":
             raise self.error(f"hidden_act is {self.data['hidden_act']!r}: silu is supported")
         if self.data.get("scoring_func", "sigmoid") != "sigmoid":
@@ -255,6 +262,31 @@ class _Reader:
             )
         if config.moe_layers:
             self._check_experts(config)
+
+    def _check_quantisation(self) -> None:
+        """FP8 weights in blocks are read as DeepSeek's own checkpoints have them, and no others.
+
+        Which tensors are quantised, the files say; lists like modules_to_not_convert are not used.
+        """
+        given = self.data.get("quantization_config")
+        if not given:
+            return
+        if not isinstance(given, Mapping):
+            raise self.error(f"quantization_config is {given!r}: an object is needed")
+        for key, wanted in _FP8.items():
+            found = given.get(key, wanted[0])
+            if found not in wanted:
+                raise self.error(
+                    f"quantization_config has {key} {found!r}: weights in FP8 e4m3 with a scale for"
+                    " each block of 128 x 128 can be run; convert the checkpoint to bfloat16 first"
+                )
+        if "quant_method" not in given:
+            raise self.error("quantization_config has no quant_method: fp8 can be run")
+        if "weight_block_size" not in given:
+            raise self.error(
+                "quantization_config has no weight_block_size: FP8 with one scale a tensor or a"
+                " channel cannot be run; convert the checkpoint to bfloat16 first"
+            )
 
     def _check_experts(self, config: DsaConfig) -> None:
         groups, experts = config.n_group, config.n_routed_experts

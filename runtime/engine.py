@@ -25,10 +25,14 @@ from ixsearch.runtime.interface import (
 )
 from ixsearch.runtime.measure import measure
 from ixsearch.runtime.model import DsaModel
+from ixsearch.runtime.offload import load_offloaded
 from ixsearch.runtime.score import Scorer
 from ixsearch.runtime.serving import Limits, Serving
 from ixsearch.runtime.serving.stopping import Decode
+from ixsearch.runtime.source import Placement
 from ixsearch.runtime.trie import PatternTrie
+
+FP8_MODES = ("keep", "dequantise")
 
 
 class NativeEngine:
@@ -50,6 +54,9 @@ class NativeEngine:
         latent_norm_eps: float | None = None,
         name: str | None = None,
         cache: str = "auto",
+        fp8: str | None = None,
+        offload: bool = False,
+        device_budget: int | None = None,
     ) -> NativeEngine:
         """Load a Hugging Face folder: `config.json` and safetensors.
 
@@ -60,6 +67,14 @@ class NativeEngine:
             name: what the model is called in reports and commands; default the folder's name.
             cache: `float`; `fp8`: indexer keys and latents in fp8, as serving engines can have
                 them; `fp8-indexer`: keys alone. Default `auto` is float on every device.
+            fp8: what becomes of weights in FP8. `keep`: they stay so on the device, and each use
+                dequantises them; the default on CUDA. `dequantise`: as they are loaded; the default
+                on CPU, where that at each use would take longer than the product itself. The
+                numbers are the same but for the rounding of products.
+            offload: leave the weights on disk. `score` streams them through the device, one layer
+                at a time, once a call; `generate` and `measure` are refused.
+            device_budget: with `offload`, bytes of the device for weights and states; default most
+                of what is free. States that find no room wait in host memory.
 
         Raises:
             IxsearchError: no such model or cache, not a DSA model, weights that do not fit.
@@ -73,7 +88,11 @@ class NativeEngine:
             dtype = torch.float32 if target.type == "cpu" else torch.bfloat16
         config = DsaConfig.from_json(source.values, str(folder / "config.json"), latent_norm_eps)
         checkpoint = Checkpoint(folder)
-        model = DsaModel.load(config, checkpoint, dtype, target, cache)
+        placement = Placement(dtype, target, _keeps_fp8(fp8, target))
+        if offload:
+            model = load_offloaded(config, checkpoint, placement, device_budget, cache)
+        else:
+            model = DsaModel.load(config, checkpoint, placement, cache)
         return cls(model, _describe(checkpoint, source, model, name))
 
     def describe(self) -> ModelInfo:
@@ -108,6 +127,7 @@ class NativeEngine:
         Raises:
             IxsearchError: a prompt that is empty or of another model, a request that failed.
         """
+        self._require_resident("decode")
         for i, request in enumerate(requests):
             self._check_tokens(request.prompt, f"request {i}")
         wanted = blocks_wanted(requests, self.model, self._pattern)
@@ -124,7 +144,15 @@ class NativeEngine:
         return Serving(self.model, self._pattern, blocks, limits, decode, identity=identity)
 
     def measure(self, workload: Workload) -> Timing:
+        self._require_resident("measure speed")
         return measure(self.model, self._pattern, workload)
+
+    def _require_resident(self, what: str) -> None:
+        if not self.model.resident:
+            raise IxsearchError(
+                f"cannot {what} with offload: every token would read all weights from disk; only"
+                " documents can be scored. Load without offload on devices that hold the model"
+            )
 
     def _check_tokens(self, tokens: Sequence[int], what: str) -> None:
         if not tokens:
@@ -134,6 +162,12 @@ class NativeEngine:
                 f"{what} has tokens outside of the vocabulary of {self._info.vocab_size}:"
                 " it was tokenised for another model"
             )
+
+
+def _keeps_fp8(wish: str | None, device: torch.device) -> bool:
+    if wish not in (None, *FP8_MODES):
+        raise IxsearchError(f"fp8 is {wish!r}: write {' or '.join(FP8_MODES)}")
+    return device.type == "cuda" if wish is None else wish == "keep"
 
 
 def _describe(

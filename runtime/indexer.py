@@ -8,13 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 
 from ixsearch import kernels
 from ixsearch.runtime.cache import BLOCK_SIZE
 from ixsearch.runtime.config import DsaConfig
+from ixsearch.runtime.source import Source
 from ixsearch.runtime.step import Step
-from ixsearch.runtime.weights import Tensors
 
 K_NORM_EPS = 1e-6
 
@@ -45,14 +44,14 @@ class TopK:
 class Indexer:
     """I[t, s] = sum_n w[t, n] relu(q[t, n] . k[s]); the `index_topk` best s <= t are selected."""
 
-    def __init__(self, config: DsaConfig, layer: int, tensors: Tensors) -> None:
+    def __init__(self, config: DsaConfig, layer: int, weights: Source) -> None:
         self.config = config
         self.layer = layer
-        self.wq_b = tensors["self_attn.indexer.wq_b.weight"]
-        self.wk = tensors["self_attn.indexer.wk.weight"]
-        self.k_norm_weight = tensors["self_attn.indexer.k_norm.weight"]
-        self.k_norm_bias = tensors["self_attn.indexer.k_norm.bias"]
-        self.weights_proj = tensors["self_attn.indexer.weights_proj.weight"]
+        self.wq_b = weights.linear("self_attn.indexer.wq_b")
+        self.wk = weights.linear("self_attn.indexer.wk")
+        self.k_norm_weight = weights.tensor("self_attn.indexer.k_norm.weight")
+        self.k_norm_bias = weights.tensor("self_attn.indexer.k_norm.bias")
+        self.weights_proj = weights.linear("self_attn.indexer.weights_proj")
 
     def __call__(
         self,
@@ -71,17 +70,17 @@ class Indexer:
             keys: the layer's indexer key cache; to an fp8 one the query comes in fp8.
         """
         c = self.config
-        query = F.linear(q_latent_TL, self.wq_b).view(-1, c.index_n_heads, c.index_head_dim)
+        query = self.wq_b(q_latent_TL).view(-1, c.index_n_heads, c.index_head_dim)
         q, weights = kernels.indexer_query(
             query,
-            F.linear(hidden_Td, self.weights_proj),
+            self.weights_proj(hidden_Td),
             *angles,
             c.index_rope_layout,
             c.index_head_dim**-0.5,
             quantise=keys.dtype == torch.uint8,
         )
         kernels.indexer_key_store(
-            F.linear(hidden_Td, self.wk),
+            self.wk(hidden_Td),
             self.k_norm_weight,
             self.k_norm_bias,
             K_NORM_EPS,

@@ -21,8 +21,8 @@ def token_logprobs(
     width = max(1, LOGIT_ELEMENTS // max(1, len(normed_Td)))
     total = torch.full((len(normed_Td),), float("-inf"), device=normed_Td.device)
     wanted = torch.empty_like(total)
-    for start in range(0, len(model.head), width):
-        logits_TV = F.linear(normed_Td, model.head[start : start + width]).float()
+    for start in range(0, len(model.top.head), width):
+        logits_TV = F.linear(normed_Td, model.top.head[start : start + width]).float()
         total = torch.logaddexp(total, logits_TV.logsumexp(-1))
         inside = (targets_T >= start) & (targets_T < start + logits_TV.shape[1])
         place = (targets_T - start).clamp(0, logits_TV.shape[1] - 1)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
+from ixsearch.runtime import grouped
 from ixsearch.runtime.config import DsaConfig
-from ixsearch.runtime.weights import Tensors
+from ixsearch.runtime.linear import Linear
+from ixsearch.runtime.source import Source
 
 
 class Mlp:
     """down(silu(gate x) * up x)"""
 
-    def __init__(self, tensors: Tensors, prefix: str) -> None:
-        gate, up = tensors[f"{prefix}.gate_proj.weight"], tensors[f"{prefix}.up_proj.weight"]
-        self.gate_up = torch.cat((gate, up))
-        self.down = tensors[f"{prefix}.down_proj.weight"]
+    def __init__(self, weights: Source, prefix: str) -> None:
+        self.gate_up = weights.linear(f"{prefix}.gate_proj", f"{prefix}.up_proj")
+        self.down = weights.linear(f"{prefix}.down_proj")
 
     def __call__(self, x_Td: torch.Tensor) -> torch.Tensor:
         return _swiglu(x_Td, self.gate_up, self.down)
@@ -24,10 +25,10 @@ class Mlp:
 class Router:
     """Sigmoid scores, a bias that only chooses, groups (DeepSeek-V3, section 2.1.2)."""
 
-    def __init__(self, config: DsaConfig, tensors: Tensors) -> None:
+    def __init__(self, config: DsaConfig, weights: Source) -> None:
         self.config = config
-        self.weight = tensors["mlp.gate.weight"]
-        self.bias = tensors["mlp.gate.e_score_correction_bias"]
+        self.weight = weights.tensor("mlp.gate.weight", torch.float32)
+        self.bias = weights.tensor("mlp.gate.e_score_correction_bias", torch.float32)
 
     def __call__(self, x_Td: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Experts [T, chosen] and their float32 weights [T, chosen]."""
@@ -52,30 +53,30 @@ class Router:
 
 
 class Moe:
-    """Routed experts, and the shared ones that every token passes."""
+    """Routed experts, and the shared ones that every token passes.
 
-    def __init__(self, config: DsaConfig, tensors: Tensors) -> None:
-        self.router = Router(config, tensors)
-        self.shared = Mlp(tensors, "mlp.shared_experts")
+    Grouped products on CUDA, expert after expert elsewhere.
+    """
+
+    def __init__(self, config: DsaConfig, weights: Source) -> None:
+        self.router = Router(config, weights)
+        self.shared = Mlp(weights, "mlp.shared_experts")
         names = [f"mlp.experts.{e}" for e in range(config.n_routed_experts)]
-        self.gate_up_EId = torch.stack(
-            [
-                torch.cat((tensors[f"{n}.gate_proj.weight"], tensors[f"{n}.up_proj.weight"]))
-                for n in names
-            ]
-        )
-        self.down_EdI = torch.stack([tensors[f"{n}.down_proj.weight"] for n in names])
+        self.gate_up = weights.experts([(f"{n}.gate_proj", f"{n}.up_proj") for n in names])
+        self.down = weights.experts([(f"{n}.down_proj",) for n in names])
 
     def __call__(self, x_Td: torch.Tensor) -> torch.Tensor:
         experts, weights = self.router(x_Td)
         out = self.shared(x_Td)
+        if grouped.serves(x_Td, self.gate_up, self.down):
+            return out + grouped.grouped_experts(x_Td, experts, weights, self.gate_up, self.down)
         for expert in experts.unique().tolist():
             rows, place = (experts == expert).nonzero(as_tuple=True)
-            y = _swiglu(x_Td[rows], self.gate_up_EId[expert], self.down_EdI[expert])
+            y = _swiglu(x_Td[rows], self.gate_up[expert], self.down[expert])
             out.index_add_(0, rows, (y * weights[rows, place, None]).to(out.dtype))
         return out
 
 
-def _swiglu(x: torch.Tensor, gate_up: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
-    gate, up = F.linear(x, gate_up).chunk(2, -1)
-    return F.linear(F.silu(gate) * up, down)
+def _swiglu(x: torch.Tensor, gate_up: Linear, down: Linear) -> torch.Tensor:
+    gate, up = gate_up(x).chunk(2, -1)
+    return down(F.silu(gate) * up)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -18,19 +19,24 @@ from ixsearch.runtime.mlp import Mlp, Moe
 from ixsearch.runtime.norm import rms_norm
 from ixsearch.runtime.rotary import RotaryTable
 from ixsearch.runtime.sharing import GroupSharing, Sharing, TopKBuffer
+from ixsearch.runtime.source import Placement, Source
 from ixsearch.runtime.step import Step
-from ixsearch.runtime.weights import Tensors, WeightPlan
+from ixsearch.runtime.top import Top
+from ixsearch.runtime.weight_plan import WeightPlan
+
+if TYPE_CHECKING:
+    from ixsearch.runtime.offload import LayerStream, StreamedTop
 
 
 class DecoderLayer:
     """x + attention(norm x), then x + mlp(norm x)."""
 
-    def __init__(self, config: DsaConfig, layer: int, tensors: Tensors) -> None:
+    def __init__(self, config: DsaConfig, layer: int, weights: Source) -> None:
         self.eps = config.rms_norm_eps
-        self.input_norm = tensors["input_layernorm.weight"]
-        self.attention = Attention(config, layer, tensors)
-        self.mlp_norm = tensors["post_attention_layernorm.weight"]
-        self.mlp = Moe(config, tensors) if layer in config.moe_layers else Mlp(tensors, "mlp")
+        self.input_norm = weights.tensor("input_layernorm.weight")
+        self.attention = Attention(config, layer, weights)
+        self.mlp_norm = weights.tensor("post_attention_layernorm.weight")
+        self.mlp = Moe(config, weights) if config.is_moe(layer) else Mlp(weights, "mlp")
 
     def __call__(
         self,
@@ -49,27 +55,32 @@ class DecoderLayer:
 
 
 class DsaModel:
-    """Weights on one device, and the forward over them."""
+    """Weights on one device, and the forward over them.
+
+    Where the weights stay on disk (`ixsearch.runtime.offload`), only what goes through the layers
+    once, first to last, can run: `resident` says so.
+    """
 
     def __init__(
         self,
         config: DsaConfig,
-        top: Tensors,
-        layers: list[DecoderLayer],
+        top: Top | StreamedTop,
+        layers: Sequence[DecoderLayer] | LayerStream,
         indexer_layers: tuple[int, ...],
         dtype: torch.dtype,
         device: torch.device,
+        state_room: int | None = None,
         cache: str = "auto",
     ) -> None:
+        """`state_room`: bytes of the device that the states of a scoring pass may take."""
         self.config = config
         self.layers = layers
         self.indexer_layers = indexer_layers
         self.dtype = dtype
         self.device = device
         self.cache_format = CacheFormat.named(cache, dtype)
-        self.embedding = top["model.embed_tokens.weight"]
-        self.norm = top["model.norm.weight"]
-        self.head = self.embedding if config.tie_word_embeddings else top["lm_head.weight"]
+        self.state_room = state_room
+        self.top = top
         self.table = RotaryTable(config.rope, config.qk_rope_head_dim, device)
 
     @classmethod
@@ -77,22 +88,30 @@ class DsaModel:
         cls,
         config: DsaConfig,
         checkpoint: Checkpoint,
-        dtype: torch.dtype,
-        device: torch.device,
+        placement: Placement,
         cache: str = "auto",
     ) -> DsaModel:
-        """Load a checkpoint by tensor name; `cache` as in `CacheFormat.named`.
+        """Load a checkpoint by tensor name, tensor after tensor straight to the device.
+
+        `cache` as in `CacheFormat.named`.
 
         Raises:
-            CheckpointError: weights missing or misshapen.
+            CheckpointError: naming all that does not fit.
         """
-        plan = WeightPlan.of(config, checkpoint)
+        plan = WeightPlan.of(config, checkpoint.shards)
         layers = [
-            DecoderLayer(config, i, plan.load_layer(checkpoint, i, dtype, device))
+            DecoderLayer(config, i, Source(checkpoint, f"model.layers.{i}.", placement))
             for i in range(config.num_hidden_layers)
         ]
-        top = plan.load_top(checkpoint, dtype, device)
-        return cls(config, top, layers, plan.indexer_layers, dtype, device, cache)
+        top = Top.load(Source(checkpoint, "", placement), config.tie_word_embeddings)
+        return cls(
+            config, top, layers, plan.indexer_layers, placement.dtype, placement.device, cache=cache
+        )
+
+    @property
+    def resident(self) -> bool:
+        """Whether the weights are on the device; else they are streamed."""
+        return isinstance(self.layers, list)
 
     def check_pattern(self, pattern: Pattern) -> None:
         """Raises `PatternError` for another number of layers, or an F without indexer weights."""
@@ -109,7 +128,7 @@ class DsaModel:
 
     def embed(self, tokens_T: torch.Tensor) -> torch.Tensor:
         """[T] -> [T, d]"""
-        return F.embedding(tokens_T, self.embedding)
+        return F.embedding(tokens_T, self.top.embedding)
 
     def run_layer(
         self,
@@ -123,11 +142,11 @@ class DsaModel:
         return self.layers[layer](x_Td, full, carried, cache, self.table, step)
 
     def final_norm(self, x_Td: torch.Tensor) -> torch.Tensor:
-        return rms_norm(x_Td, self.norm, self.config.rms_norm_eps)
+        return rms_norm(x_Td, self.top.norm, self.config.rms_norm_eps)
 
     def logits(self, normed_Td: torch.Tensor) -> torch.Tensor:
         """[T, d] after the final norm -> float32 [T, vocabulary]"""
-        return F.linear(normed_Td, self.head).float()
+        return F.linear(normed_Td, self.top.head).float()
 
     def forward(
         self, tokens_T: torch.Tensor, cache: PagedCache, step: Step, sharing: Sharing | None = None

@@ -45,14 +45,18 @@ class Layout:
 
 def read_layout(path: Path) -> Layout:
     """Read where the tensors lie. Raises `ModelError` unless they fill the data without a gap."""
+    layout = open_layout(path)
+    check_filled(layout)
+    return layout
+
+
+def open_layout(path: Path) -> Layout:
+    """As `read_layout`, of a file that may have been cut short."""
     header = read_header(path)
     with open(path, "rb") as file:
         data_start = 8 + int.from_bytes(file.read(8), "little")
-        size = os.fstat(file.fileno()).st_size - data_start
     spans = {name: _span(path, name, entry) for name, entry in header.items() if name != METADATA}
-    layout = Layout(path, data_start, dict(sorted(spans.items(), key=lambda s: s[1])), header)
-    _check_filled(layout, size)
-    return layout
+    return Layout(path, data_start, dict(sorted(spans.items(), key=lambda s: s[1])), header)
 
 
 def size_without(layout: Layout, dropped: Collection[str]) -> int:
@@ -118,8 +122,12 @@ def _span(path: Path, name: str, entry: object) -> Span:
     return offsets[0], offsets[1]
 
 
-def _check_filled(layout: Layout, size: int) -> None:
-    """The format knows no gaps: `layout` must have all of the `size` bytes of data, each once."""
+def check_filled(layout: Layout) -> None:
+    """The format knows no gaps: `layout` must have all of the file's data, each byte once.
+
+    Raises `ModelError`.
+    """
+    size = os.stat(layout.path).st_size - layout.data_start
     at = 0
     for name, (begin, end) in layout.spans.items():
         if begin != at:

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 
-from ixsearch.patterns import Pattern
+from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime.cache import LayerCache, blocks_for
-from ixsearch.runtime.indexer import TopK
 from ixsearch.runtime.interface import Document, DocumentScore, Progress
-from ixsearch.runtime.model import DsaModel
+from ixsearch.runtime.model import DecoderLayer, DsaModel
+from ixsearch.runtime.sizes import state_bytes
+from ixsearch.runtime.state import State, topk_on
 from ixsearch.runtime.step import Step
-from ixsearch.runtime.trie import PatternTrie
+from ixsearch.runtime.trie import Node, PatternTrie
 
 STATE_BYTES = 1 << 28
 """Documents go through the layers together as long as their live states fit in this."""
 LOGIT_ELEMENTS = 1 << 22
-
-
-@dataclass
-class _State:
-    """What one prefix has come to: hidden states and the top-k carried on."""
-
-    x_Td: torch.Tensor
-    carried: TopK | None
+HOST = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -36,7 +31,7 @@ class _Pass:
     step: Step
     scratch: LayerCache
     """One layer's cache: nothing of a layer is needed once the layer is done."""
-    states: list[_State]
+    states: list[State]
 
 
 class Scorer:
@@ -59,18 +54,23 @@ class Scorer:
             return []
         found: list[list[DocumentScore]] = [[] for _ in patterns]
         done = 0
-        for group in self._groups(documents, len(set(patterns))):
-            share = len(group) / len(documents)
-            report = _part(progress, done / len(documents), share)
-            for row in self._score_group(group, patterns, report):
-                for scores, score in zip(found, row, strict=True):
-                    scores.append(score)
-            done += len(group)
+        try:
+            for group in self._groups(documents, len(set(patterns))):
+                share = len(group) / len(documents)
+                report = _part(progress, done / len(documents), share)
+                for row in self._score_group(group, patterns, report):
+                    for scores, score in zip(found, row, strict=True):
+                        scores.append(score)
+                done += len(group)
+        finally:
+            self.model.top.release()
         return found
 
     def _groups(self, documents: Sequence[Document], patterns: int) -> Iterator[list[Document]]:
-        c = self.model.config
-        token = c.hidden_size * self.model.dtype.itemsize + c.index_topk * 8
+        if not self.model.resident:
+            yield list(documents)  # each further group would read all weights once more
+            return
+        token = self._state_bytes
         group: list[Document] = []
         used = 0
         for document in documents:
@@ -89,17 +89,43 @@ class Scorer:
         known = all(d.digest in self._baseline_hidden for d in documents)
         run = patterns if known else [self._baseline, *patterns]
         trie = PatternTrie(run)
-        passes = [self._start(document) for document in documents]
-        for layer, nodes in enumerate(trie.levels):
+        place = self._place_of_states(documents, trie)
+        passes = [self._start(document, place) for document in documents]
+        self.model.top.release()
+        layers = iter(self.model.layers)
+        for done, nodes in enumerate(trie.levels, 1):
+            layer = next(layers)
             for one in passes:
-                one.states[:] = [
-                    self._advance(layer, one, one.states[node.parent], node.full) for node in nodes
-                ]
-            progress((layer + 1) / len(trie.levels))
+                self._advance(layer, one, nodes, place)
+            del layer  # before the next one comes
+            progress(done / len(trie.levels))
         for one in passes:
             yield self._finish(one, trie, patterns)
 
-    def _start(self, document: Document) -> _Pass:
+    @property
+    def _state_bytes(self) -> int:
+        """Of a token: its hidden state and its top-k."""
+        c = self.model.config
+        return state_bytes(c.hidden_size, c.index_topk, self.model.dtype.itemsize)
+
+    def _place_of_states(self, documents: Sequence[Document], trie: PatternTrie) -> torch.device:
+        """The device, unless there is no room for all states: then host memory, from where each
+        document's are moved in for their turn at a layer.
+        """
+        c, room = self.model.config, self.model.state_room
+        tokens = sum(len(document.tokens) for document in documents)
+        scratch = (c.latent_width + c.index_head_dim) * self.model.dtype.itemsize
+        needed = tokens * (self._state_bytes * (trie.width + 1) + scratch)
+        place = self.model.device if room is None or needed <= room else HOST
+        if not self.model.resident and place.type == "cpu" and needed > host_memory():
+            raise IxsearchError(
+                f"the states of {trie.width} prefixes of patterns over {tokens:,} tokens take"
+                f" {needed:,} bytes, more than this machine's memory: give fewer documents, or"
+                " shorter ones"
+            )
+        return place
+
+    def _start(self, document: Document, place: torch.device) -> _Pass:
         model = self.model
         table = list(range(blocks_for(len(document.tokens))))
         tokens = torch.tensor(document.tokens, device=model.device)
@@ -107,13 +133,38 @@ class Scorer:
             document,
             Step.prefill(table, 0, len(document.tokens), model.device),
             LayerCache.allocate(model.config, True, len(table), model.cache_format, model.device),
-            [_State(model.embed(tokens), None)],
+            [State(model.embed(tokens).to(place), None)],
         )
 
-    def _advance(self, layer: int, one: _Pass, state: _State, full: bool) -> _State:
-        return _State(
-            *self.model.run_layer(layer, state.x_Td, full, state.carried, one.scratch, one.step)
+    def _advance(
+        self, layer: DecoderLayer, one: _Pass, nodes: Sequence[Node], place: torch.device
+    ) -> None:
+        """Take every live state of a document through a layer, parent after parent: only one of
+        them, and what becomes of it, need be on the device.
+        """
+        after: list[State | None] = [None] * len(nodes)
+        for parent, resting in enumerate(one.states):
+            state = resting.on(self.model.device)
+            for i, node in enumerate(nodes):
+                if node.parent == parent:
+                    after[i] = self._through(layer, one, state, node.full, resting, place)
+        one.states[:] = after
+
+    def _through(
+        self,
+        layer: DecoderLayer,
+        one: _Pass,
+        state: State,
+        full: bool,
+        resting: State,
+        place: torch.device,
+    ) -> State:
+        """`resting` is `state` at its place: a top-k that is carried on stays the one there."""
+        x_Td, carried = layer(
+            state.x_Td, full, state.carried, one.scratch, self.model.table, one.step
         )
+        kept = resting.carried if carried is state.carried else topk_on(carried, place)
+        return State(x_Td.to(place), kept)
 
     def _finish(
         self, one: _Pass, trie: PatternTrie, patterns: Sequence[Pattern]
@@ -121,17 +172,18 @@ class Scorer:
         document, targets = one.document, _targets(one.document)
         if document.digest not in self._baseline_hidden:
             leaf = one.states[trie.leaf(self._baseline)]
-            self._baseline_hidden[document.digest] = self._at(leaf, targets)
+            kept = self._at(leaf, targets)
+            self._baseline_hidden[document.digest] = kept.to(one.states[0].x_Td.device)
         reference = self._baseline_hidden[document.digest]
         return [
             self._compare(document, targets, reference, self._at(one.states[trie.leaf(p)], targets))
             for p in patterns
         ]
 
-    def _at(self, state: _State, targets: list[int]) -> torch.Tensor:
+    def _at(self, state: State, targets: list[int]) -> torch.Tensor:
         """Normed hidden states that predict the targets."""
-        rows = torch.tensor(targets, device=state.x_Td.device) - 1
-        return self.model.final_norm(state.x_Td)[rows]
+        rows = torch.tensor(targets, device=self.model.device) - 1
+        return self.model.final_norm(state.x_Td.to(self.model.device))[rows]
 
     def _compare(
         self,
@@ -145,7 +197,7 @@ class Scorer:
         step = max(1, LOGIT_ELEMENTS // self.model.config.vocab_size)
         for start in range(0, len(targets), step):
             part = slice(start, start + step)
-            base = self.model.logits(reference[part]).double().log_softmax(-1)
+            base = self.model.logits(reference[part].to(hidden.device)).double().log_softmax(-1)
             logits = self.model.logits(hidden[part])
             log_q = logits.double().log_softmax(-1)
             loss.append(-log_q.gather(1, tokens[part, None])[:, 0])
@@ -160,6 +212,11 @@ class Scorer:
             divergence_sum=float(torch.cat(divergence)[keep].sum()),
             matches=tuple(all(right[t] for t in range(a, b)) for a, b in document.answers),
         )
+
+
+def host_memory() -> int:
+    """Bytes of memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _targets(document: Document) -> list[int]:

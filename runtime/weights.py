@@ -1,20 +1,32 @@
-"""Which tensors a model has, under which names and in which shapes; loading them."""
+"""Which tensors a model has, under which names and in which shapes. No torch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
-import torch
-
-from ixsearch.runtime.checkpoint import Checkpoint, CheckpointError
 from ixsearch.runtime.config import DsaConfig
 
 Shapes = dict[str, tuple[int, ...]]
-Tensors = dict[str, torch.Tensor]
 
-_FLOATS = ("BF16", "F16", "F32", "F64")
-_FLOAT32 = ("mlp.gate.weight", "mlp.gate.e_score_correction_bias")
+
+def scale_of(name: str) -> str:
+    """The tensor that holds the scales of an FP8 weight."""
+    return f"{name}_scale_inv"
+
+
+KEPT = ("embed_tokens", "lm_head", "shared_head", "eh_proj", "mlp.gate", "indexer.weights_proj")
+"""Modules that published FP8 checkpoints keep in floats, with all that is no matrix."""
+SCALE_BLOCK = 128
+"""Rows and columns of an FP8 weight that share a scale (DeepSeek-V3, section 3.3)."""
+
+
+def is_kept(name: str) -> bool:
+    """Whether a matrix of that name is not quantised."""
+    return any(f".{module}." in f".{name}" for module in KEPT)
+
+
+def scale_shape(*shape: int) -> tuple[int, ...]:
+    """Of the scales of a matrix, or of a stack of them: [..., O, I]."""
+    *stack, rows, columns = shape
+    return (*stack, -(-rows // SCALE_BLOCK), -(-columns // SCALE_BLOCK))
 
 
 def top_shapes(config: DsaConfig) -> Shapes:
@@ -56,7 +68,7 @@ def layer_shapes(config: DsaConfig, layer: int, with_indexer: bool) -> Shapes:
     }
     if with_indexer:
         shapes |= {f"self_attn.indexer.{k}": v for k, v in indexer_shapes(c).items()}
-    if layer not in c.moe_layers:
+    if not c.is_moe(layer):
         return shapes | _mlp_shapes(c, "mlp", c.intermediate_size)
     shapes["mlp.gate.weight"] = (c.n_routed_experts, c.hidden_size)
     shapes["mlp.gate.e_score_correction_bias"] = (c.n_routed_experts,)
@@ -66,80 +78,23 @@ def layer_shapes(config: DsaConfig, layer: int, with_indexer: bool) -> Shapes:
     return shapes
 
 
+def mtp_shapes(config: DsaConfig, layer: int) -> Shapes:
+    """The tensors of an MTP layer, which always has an indexer, by their names below its prefix."""
+    c = config
+    table = (c.vocab_size, c.hidden_size)
+    return layer_shapes(c, layer, with_indexer=True) | {
+        "embed_tokens.weight": table,
+        "enorm.weight": (c.hidden_size,),
+        "hnorm.weight": (c.hidden_size,),
+        "eh_proj.weight": (c.hidden_size, 2 * c.hidden_size),
+        "shared_head.norm.weight": (c.hidden_size,),
+        "shared_head.head.weight": table,
+    }
+
+
 def _mlp_shapes(config: DsaConfig, prefix: str, width: int) -> Shapes:
     return {
         f"{prefix}.gate_proj.weight": (width, config.hidden_size),
         f"{prefix}.up_proj.weight": (width, config.hidden_size),
         f"{prefix}.down_proj.weight": (config.hidden_size, width),
     }
-
-
-@dataclass(frozen=True)
-class WeightPlan:
-    """What to load of a checkpoint: checked against the configuration before anything is read."""
-
-    top: Shapes
-    layers: tuple[Shapes, ...]
-    indexer_layers: tuple[int, ...]
-
-    @classmethod
-    def of(cls, config: DsaConfig, checkpoint: Checkpoint) -> WeightPlan:
-        """Find the layers that have an indexer and check every tensor's presence and shape.
-
-        Raises:
-            CheckpointError: naming all tensors that are missing, misshapen or quantised.
-        """
-        has = tuple(
-            layer
-            for layer in range(config.num_hidden_layers)
-            if any(f"{_indexer(layer)}{name}" in checkpoint for name in indexer_shapes(config))
-        )
-        layers = tuple(
-            {f"model.layers.{i}.{k}": v for k, v in layer_shapes(config, i, i in has).items()}
-            for i in range(config.num_hidden_layers)
-        )
-        plan = cls(top_shapes(config), layers, has)
-        _check(checkpoint, [plan.top, *plan.layers])
-        if 0 not in has:
-            raise CheckpointError(
-                f"{checkpoint.folder}: layer 0 has no indexer weights, so no layer could find its"
-                " top-k tokens: is this a DSA checkpoint?"
-            )
-        return plan
-
-    def load_top(self, checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device) -> Tensors:
-        return {name: checkpoint.tensor(name, dtype, device) for name in self.top}
-
-    def load_layer(
-        self, checkpoint: Checkpoint, layer: int, dtype: torch.dtype, device: torch.device
-    ) -> Tensors:
-        """One layer's tensors, by their names below `model.layers.N.`."""
-        prefix = f"model.layers.{layer}."
-        return {
-            (short := name.removeprefix(prefix)): checkpoint.tensor(
-                name, torch.float32 if short in _FLOAT32 else dtype, device
-            )
-            for name in self.layers[layer]
-        }
-
-
-def _indexer(layer: int) -> str:
-    return f"model.layers.{layer}.self_attn.indexer."
-
-
-def _check(checkpoint: Checkpoint, groups: Iterable[Shapes]) -> None:
-    wrong = []
-    for shapes in groups:
-        for name, shape in shapes.items():
-            if name not in checkpoint:
-                wrong.append(f"{name} is missing")
-            elif (found := checkpoint.shape(name)) != shape:
-                wrong.append(f"{name} is {list(found)}, the configuration says {list(shape)}")
-            elif (dtype := checkpoint.dtype(name)) not in _FLOATS:
-                wrong.append(f"{name} is {dtype}, {', '.join(_FLOATS)} can be run")
-    if wrong:
-        shown = "\n  ".join(wrong[:20])
-        more = f"\n  and {len(wrong) - 20} more" if len(wrong) > 20 else ""
-        raise CheckpointError(
-            f"{checkpoint.folder}: {len(wrong)} tensors do not fit config.json:\n  {shown}{more}"
-        )

@@ -27,6 +27,7 @@ COMMANDS = (
     "export",
     "strip-indexers",
     "tasks",
+    "inspect",
 )
 """In the order in which help shows them; each has a module, with a function of its name."""
 

@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from ixsearch.cli.errors import when_interrupted
-from ixsearch.cli.options import Context, Device, Documents, Gsm8k, Json, Seed, Tolerance
+from ixsearch.cli.options import (
+    Context,
+    Device,
+    Documents,
+    Fp8,
+    Gsm8k,
+    Json,
+    LatentNormEps,
+    Offload,
+    Seed,
+    Tolerance,
+)
 from ixsearch.cli.subject import sound_pattern
 from ixsearch.job.locate import locate_model
 
@@ -34,6 +45,9 @@ def compare(
     context: Context = None,
     seed: Seed = 0,
     device: Device = None,
+    offload: Offload = False,
+    fp8: Fp8 = None,
+    latent_norm_eps: LatentNormEps = None,
     tolerance: Tolerance = 0.03,
     as_json: Json = False,
 ) -> None:
@@ -53,7 +67,9 @@ def compare(
         from ixsearch.output.comparison import comparison_summary, print_comparison
         from ixsearch.output.progress import RunProgress
 
-        sources = Sources(model, documents, gsm8k, context, None, seed, device)
+        sources = Sources(
+            model, documents, gsm8k, context, None, seed, device, offload, fp8, latent_norm_eps
+        )
         with RunProgress(PHASES, bars=not as_json) as progress:
             found = run(*patterns, sources, progress, tolerance)
     if as_json:

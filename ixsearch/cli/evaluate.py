@@ -12,10 +12,13 @@ from ixsearch.cli.options import (
     Context,
     Device,
     Documents,
+    Fp8,
     Gsm8k,
     Json,
+    LatentNormEps,
     Model,
     NumQuestions,
+    Offload,
     Seed,
     Tolerance,
 )
@@ -44,6 +47,9 @@ def evaluate(
     questions: NumQuestions = None,
     seed: Seed = 0,
     device: Device = None,
+    offload: Offload = False,
+    fp8: Fp8 = None,
+    latent_norm_eps: LatentNormEps = None,
     tolerance: Tolerance = 0.03,
     as_json: Json = False,
 ) -> None:
@@ -59,7 +65,9 @@ def evaluate(
         from ixsearch.output.evaluation import evaluation_summary, print_evaluation
         from ixsearch.output.progress import RunProgress
 
-        sources = Sources(model, documents, gsm8k, context, questions, seed, device)
+        sources = Sources(
+            model, documents, gsm8k, context, questions, seed, device, offload, fp8, latent_norm_eps
+        )
         said = [str(f) for f in subject.findings if f.level == "warning"]
         with RunProgress(PHASES, bars=not as_json) as progress:
             found = run(subject.pattern, sources, progress, said, tolerance)

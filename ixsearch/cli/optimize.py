@@ -13,10 +13,13 @@ from ixsearch.cli.options import (
     Context,
     Device,
     Documents,
+    Fp8,
     Gsm8k,
     Json,
+    LatentNormEps,
     Model,
     NumQuestions,
+    Offload,
     Seed,
     Tolerance,
 )
@@ -83,6 +86,9 @@ def optimize(
     context: Context = None,
     questions: NumQuestions = None,
     device: Device = None,
+    offload: Offload = False,
+    fp8: Fp8 = None,
+    latent_norm_eps: LatentNormEps = None,
     as_json: Json = False,
 ) -> None:
     """Search the pattern with which a model loses least, for several numbers of F layers.
@@ -102,7 +108,18 @@ def optimize(
         from ixsearch.output.tables import print_outcome
 
         settings = Settings(
-            sources=Sources(model, documents, gsm8k, context, questions, seed, device),
+            sources=Sources(
+                model,
+                documents,
+                gsm8k,
+                context,
+                questions,
+                seed,
+                device,
+                offload,
+                fp8,
+                latent_norm_eps,
+            ),
             budget=budget,
             retention=retention,
             search=search,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -45,6 +45,30 @@ NumQuestions = Annotated[
 Seed = Annotated[int, typer.Option(help="Draws, or splits, the documents.")]
 Device = Annotated[
     str | None, typer.Option(help="cpu, cuda, cuda:1 ... Default: cuda when there is one.")
+]
+Offload = Annotated[
+    bool,
+    typer.Option(
+        "--offload",
+        help="For a model larger than the device: leave its weights on disk, and read them once for"
+        " each batch of patterns. Nothing is decoded or timed then. `inspect` says how long it"
+        " takes.",
+    ),
+]
+Fp8 = Annotated[
+    Literal["keep", "dequantise"] | None,
+    typer.Option(
+        help="Weights that the checkpoint has in FP8. Default: keep on CUDA, dequantise on a CPU.",
+    ),
+]
+LatentNormEps = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        metavar="EPS",
+        help="Of the norms on MLA's latents. Default: the config's rms_norm_eps, as vLLM and SGLang"
+        " have it; transformers takes 1e-6.",
+    ),
 ]
 Json = Annotated[
     bool, typer.Option("--json", help="One JSON object on stdout, no table and no bars.")

@@ -80,8 +80,10 @@ def worth_timing(finalists: Sequence[Finalist]) -> list[Pattern]:
 
 def time_patterns(
     inputs: Inputs, finalists: Sequence[Finalist], wanted: Sequence[Pattern], progress: Progress
-) -> tuple[list[Finalist], Workload]:
-    """Measure the wanted finalists, interleaved with all-F."""
+) -> tuple[list[Finalist], Workload | None]:
+    """Measure the wanted finalists, interleaved with all-F; None: the engine cannot be timed."""
+    if not inputs.can_run:
+        return list(finalists), None
     longest = max(len(d.tokens) for d in inputs.held_out)
     context = max(1, min(longest, inputs.model.max_positions - NEW_TOKENS))
     workload = Workload(context=context, batch=1, new_tokens=NEW_TOKENS)

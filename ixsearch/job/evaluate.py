@@ -39,7 +39,8 @@ class Evaluation:
     document_sets: tuple[DocumentSet, ...]
     finalists: tuple[Finalist, ...]
     """The baseline, then the pattern unless it is the baseline itself."""
-    workload: Workload
+    workload: Workload | None
+    """None: no speed was measured."""
     warnings: tuple[str, ...]
 
     @property

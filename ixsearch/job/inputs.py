@@ -21,6 +21,10 @@ from ixsearch.tasks.visibility import blindness_warning, require_scored_tokens
 
 GSM8K_LONG = "gsm8k-long"
 """Written in place of a file of documents."""
+ONLY_SCORED = (
+    "The weights stayed on disk (--offload): documents were scored, nothing was decoded, and no"
+    " speed was measured."
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,10 @@ class Sources:
     questions: int | None = None
     seed: int = 0
     device: str | None = None
+    offload: bool = False
+    """Leave the weights on disk: documents can be scored, nothing decoded or timed."""
+    fp8: str | None = None
+    latent_norm_eps: float | None = None
 
     @property
     def asks_long(self) -> bool:
@@ -57,6 +65,8 @@ class Inputs:
     questions: Questions | None
     """None: no task is decoded."""
     warnings: tuple[str, ...]
+    can_run: bool = True
+    """Whether the engine can decode and be timed; else it only scores."""
 
 
 def load_inputs(sources: Sources) -> Inputs:
@@ -74,7 +84,15 @@ def load_inputs(sources: Sources) -> Inputs:
             f"{folder}: give --documents FILE, a jsonl of calibration texts for this model: the"
             " word problems that come with ixsearch are in the bundled model's own language"
         )
-    engine = NativeEngine.load(folder, device=sources.device, name=sources.model)
+    _check_offload(sources)
+    engine = NativeEngine.load(
+        folder,
+        device=sources.device,
+        name=sources.model,
+        latent_norm_eps=sources.latent_norm_eps,
+        fp8=sources.fp8,
+        offload=sources.offload,
+    )
     tokenizer = Tokenizer.load(folder)
     model = engine.describe()
     gsm8k = _gsm8k(sources)
@@ -85,7 +103,7 @@ def load_inputs(sources: Sources) -> Inputs:
     )
     for each in sets:
         require_scored_tokens(each, model.index_topk)
-    questions = _questions(sources, gsm8k, bundled)
+    questions = None if sources.offload else _questions(sources, gsm8k, bundled)
     if questions is not None:
         questions.check(model, tokenizer)
     said = (
@@ -99,8 +117,18 @@ def load_inputs(sources: Sources) -> Inputs:
         held_out=split.held_out,
         sets=sets,
         questions=questions,
-        warnings=tuple(text for text in said if text),
+        warnings=(*(text for text in said if text), *([ONLY_SCORED] if sources.offload else [])),
+        can_run=not sources.offload,
     )
+
+
+def _check_offload(sources: Sources) -> None:
+    decodes = sources.questions is not None or (sources.gsm8k is not None and not sources.asks_long)
+    if sources.offload and decodes:
+        raise IxsearchError(
+            "--offload can only score documents: leave out --questions, and --gsm8k but for"
+            f" --documents {GSM8K_LONG}"
+        )
 
 
 def _split(

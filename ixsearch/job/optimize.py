@@ -117,12 +117,13 @@ def _budgets(settings: Settings, space: SearchSpace) -> tuple[int, ...]:
 
 def _open_study(settings: Settings, inputs: Inputs, space: SearchSpace) -> PatternStudy:
     documents = digest_of(inputs.calibration)
-    seed = settings.sources.seed
+    seed, eps = settings.sources.seed, settings.sources.latent_norm_eps
+    switches = {} if eps is None else {"latent_norm_eps": eps}
     return PatternStudy.open(
         settings.storage,
         settings.study_name or f"{Path(inputs.model.name).name}-{documents[:6]}-seed{seed}",
         space,
-        identity_of(inputs.model, documents, seed),
+        identity_of(inputs.model, documents, seed, **switches),
         about={"ixsearch": __version__, "date": now(), **inputs.model.versions},
     )
 

@@ -3,16 +3,21 @@
 import json
 import math
 import shutil
+import weakref
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+from typer.testing import CliRunner
 
+from ixsearch.cli.app import app
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime import NativeEngine
+from ixsearch.runtime.checkpoint import Checkpoint, CheckpointError
 from ixsearch.runtime.config import DsaConfig, RopeConfig
 from ixsearch.runtime.fingerprint import fingerprint
+from ixsearch.runtime.name_ranges import shortened
 from ixsearch.runtime.rotary import frequencies
 
 from .forward import full_forward
@@ -112,7 +117,7 @@ def test_missing_and_damaged_files(copy, tmp_path):
     weights = copy / "model.safetensors"
     whole = weights.read_bytes()
     weights.write_bytes(whole[: len(whole) // 2])
-    assert "may be truncated" in message(copy)
+    assert "damaged or cut short" in message(copy)
     weights.unlink()
     assert "no weights to load" in message(copy)
     (copy / "config.json").write_text("{")
@@ -148,10 +153,129 @@ def test_damaged_shards(copy):
     index.write_text(json.dumps({"weight_map": weight_map | {"model.norm.weight": "../x"}}))
     assert "not a plain file name" in message(copy)
     index.write_text(json.dumps({"weight_map": weight_map | {"extra": "a.safetensors"}}))
-    assert "places extra in a.safetensors" in message(copy)
+    assert "extra is placed in a.safetensors by the index" in message(copy)
     index.write_text(json.dumps({"weight_map": weight_map}))
     (copy / "b.safetensors").unlink()
     assert "b.safetensors is missing" in message(copy)
+
+
+@pytest.fixture
+def broken(copy):
+    """Four shards: one cut short, one tensor renamed, one of another type, one misshapen."""
+    tensors = load_file(copy / "model.safetensors")
+    (copy / "model.safetensors").unlink()
+    names = sorted(tensors)
+    parts = {f"model-0000{i + 1}-of-00004.safetensors": names[i::4] for i in range(4)}
+    index = {"weight_map": {n: file for file, part in parts.items() for n in part}}
+    (copy / "model.safetensors.index.json").write_text(json.dumps(index))
+    _, second, third, fourth = parts
+    held = {file: {n: tensors[n] for n in part} for file, part in parts.items()}
+    q_a, q_b = [name for name in parts[second] if name.endswith("proj.weight")][:2]
+    held[second][f"{q_a}_old"] = held[second].pop(q_a)
+    held[second][q_b] = held[second][q_b].to(torch.int32)
+    wide = next(name for name in parts[third] if name.endswith("proj.weight"))
+    held[third][wide] = torch.ones(3, 3)
+    for file, part in held.items():
+        save_file(part, copy / file)
+    data = (copy / fourth).read_bytes()
+    (copy / fourth).write_bytes(data[: len(data) - 100])
+    return copy, (fourth, q_a, f"{q_a}_old", q_b, wide)
+
+
+def test_all_that_is_wrong_is_in_one_error(broken):
+    folder, (cut, renamed, new_name, retyped, misshapen) = broken
+    lines = message(folder).splitlines()
+    assert "1 of its files cannot be read and 4 tensors do not fit" in lines[0]
+    assert any(line.startswith(f"  {folder / cut} cannot be used: its tensors") for line in lines)
+    assert any(f"{renamed} is placed in" in line and "is not there" in line for line in lines)
+    assert any(f"{new_name} is in" in line and "does not list it" in line for line in lines)
+    assert any(f"{retyped} is I32: " in line for line in lines)
+    assert any(f"{misshapen} is [3, 3], the configuration says" in line for line in lines)
+    assert len(lines) == 6
+
+
+def test_the_command_line_ends_with_1_and_names_all(broken, tmp_path):
+    folder, named = broken
+    documents = tmp_path / "texts.jsonl"
+    documents.write_text('{"text": "a"}\n')
+    args = ["evaluate", str(folder), "--pattern", "FSFSFS", "--documents", str(documents)]
+    done = CliRunner().invoke(app, [*args, "--device", "cpu"])
+    assert done.exit_code == 1
+    assert all(name in done.stderr for name in named)
+
+
+def test_names_that_are_not_known_and_names_that_are_left_out(copy):
+    """MTP layers and frequencies of old converters are left out; anything else is refused."""
+
+    def harmless(tensors):
+        for name in ("layers.6.eh_proj.weight", "layers.6.self_attn.indexer.wk.weight"):
+            tensors[f"model.{name}"] = torch.ones(2)
+        tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.ones(2)
+
+    change_tensors(copy, harmless)
+    NativeEngine.load(copy, device="cpu")
+
+    def wrong(tensors):
+        for layer in (1, 2):
+            for expert in (0, 1):
+                name = f"model.layers.{layer}.mlp.experts.{expert}.gate.weight"
+                tensors[name] = torch.ones(2)
+
+    change_tensors(copy, wrong)
+    text = message(copy)
+    assert "4 tensors do not fit" in text
+    assert "model.layers.{1-2}.mlp.experts.{0-1}.gate.weight is not a tensor of this" in text
+
+
+@pytest.mark.parametrize(
+    ("names", "short"),
+    [
+        (["a.1.b"], ["a.1.b"]),
+        (["a.1.b", "a.2.b", "a.4.b"], ["a.{1-2,4}.b"]),
+        (["a.1.e.0.x", "a.1.e.1.x", "a.2.e.1.x"], ["a.1.e.{0-1}.x", "a.2.e.1.x"]),
+        (["a.1.e.0.x", "a.1.e.5.x", "a.3.e.0.x", "a.3.e.5.x"], ["a.{1,3}.e.{0,5}.x"]),
+        (["top", "a.1"], ["top", "a.1"]),
+    ],
+)
+def test_names_in_few_words(names, short):
+    assert shortened(names) == short
+
+
+def test_tensors_are_read_as_safetensors_reads_them(deepseek_folder):
+    checkpoint = Checkpoint(deepseek_folder)
+    for name, value in load_file(deepseek_folder / "model.safetensors").items():
+        assert torch.equal(checkpoint.read(name), value)
+
+
+def test_a_file_that_becomes_shorter_while_it_is_read(copy):
+    checkpoint = Checkpoint(copy)
+    file = copy / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:1000])
+    with pytest.raises(CheckpointError, match="become shorter"):
+        for name in checkpoint.shards.entries:
+            checkpoint.read(name)
+
+
+def test_host_memory_holds_one_tensor_at_a_time(copy, monkeypatch):
+    """Each tensor is read once, and what is read is gone before the next one is."""
+    alive, most, seen = [], [], []
+    plain = Checkpoint.read
+
+    def spy(self, name, pinned=False):
+        value = plain(self, name, pinned)
+        seen.append(name)
+        alive.append(weakref.ref(value))
+        most.append(sum(r().nbytes for r in alive if r() is not None))
+        return value
+
+    monkeypatch.setattr(Checkpoint, "read", spy)
+    # Another type than the file's: nothing that is read becomes a weight itself.
+    engine = NativeEngine.load(copy, device="cpu", dtype=torch.float64)
+    kept = 2 * max(engine.model.layers[3].mlp.router.weight.nbytes, 1)
+    entries = Checkpoint(copy).shards.entries
+    assert sorted(seen) == sorted(entries)
+    # Routers are float32 in the file and in the model: those stay.
+    assert max(most) <= 2 * max(e.size for e in entries.values()) + 6 * kept
 
 
 def test_fingerprint_tells_fine_tunes_apart(copy, deepseek):

@@ -130,7 +130,7 @@ def test_missing_and_misshapen_tensors(ask, model):
 def test_damaged_files(ask, model):
     weights = model / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1000])
-    all_of(ask(model), weights, "truncated", "fetch it again")
+    all_of(ask(model), weights, "cut short", "fetch it again")
     weights.unlink()
     all_of(ask(model), "no weights to load")
     (model / "config.json").write_text('{"a": 1,\n oops}')

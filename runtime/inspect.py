@@ -1,0 +1,235 @@
+"""What a model is and what it needs, before anything is loaded: from its configuration and the
+headers of its files. No torch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ixsearch.patterns import ModelConfig, Pattern
+from ixsearch.runtime.config import DsaConfig
+from ixsearch.runtime.shards import CheckpointError, Shards
+from ixsearch.runtime.sizes import (
+    COMPONENTS,
+    CacheCost,
+    WeightSize,
+    cache_costs,
+    component,
+    model_shapes,
+    placed_bytes,
+    state_bytes,
+)
+from ixsearch.runtime.weight_plan import WeightPlan, indexer_layers
+
+SIZES = (
+    "vocab_size",
+    "hidden_size",
+    "num_attention_heads",
+    "q_lora_rank",
+    "kv_lora_rank",
+    "qk_nope_head_dim",
+    "qk_rope_head_dim",
+    "v_head_dim",
+    "intermediate_size",
+    "index_n_heads",
+    "index_head_dim",
+    "index_topk",
+    "max_position_embeddings",
+    "rms_norm_eps",
+    "latent_norm_eps",
+    "index_rope_layout",
+)
+EXPERT_SIZES = (
+    "n_routed_experts",
+    "n_shared_experts",
+    "num_experts_per_tok",
+    "moe_intermediate_size",
+    "n_group",
+    "topk_group",
+)
+THOUSAND = 1024
+"""Tokens that "1K tokens" are."""
+
+
+@dataclass(frozen=True)
+class OffloadPass:
+    """One call of `score` with the weights on disk, on a device that computes in bfloat16."""
+
+    weights: str
+    """The files, or in what type the weights are taken to be."""
+    read_bytes: int
+    """However many documents and patterns are scored."""
+    largest_layer_bytes: int
+    """The device holds one layer at a time, host memory the next one."""
+    state_bytes: int
+    """Of 1K tokens, for each distinct prefix of the patterns that is alive at a layer."""
+    gigabytes_per_second: float | None = None
+    seconds: float | None = None
+    """To read; None: no bandwidth was given or measured."""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """All that can be told without a weight."""
+
+    source: str
+    architecture: str
+    config: DsaConfig
+    pattern: Pattern
+    """The one that the configuration asks for."""
+    indexer_layers: tuple[int, ...]
+    mtp_layers: tuple[int, ...]
+    weights: Mapping[str, WeightSize]
+    """By component, those that the model has."""
+    stored: Mapping[str, int] | None
+    """Bytes in the files by component; None: there are no files."""
+    dtypes: Mapping[str, int]
+    """Bytes in the files by type."""
+    caches: tuple[CacheCost, ...]
+    offload: tuple[OffloadPass, ...]
+    problem: str | None
+    """What keeps the checkpoint from being loaded."""
+
+    @property
+    def main(self) -> WeightSize:
+        """Without MTP layers, which neither scoring nor plain decoding runs."""
+        return sum((w for n, w in self.weights.items() if n != "MTP"), WeightSize())
+
+    @property
+    def whole(self) -> WeightSize:
+        return sum(self.weights.values(), WeightSize())
+
+
+def inspect_model(
+    model: ModelConfig,
+    folder: Path | None = None,
+    latent_norm_eps: float | None = None,
+    gigabytes_per_second: float | None = None,
+) -> Inspection:
+    """Look at a configuration, and at the files in `folder` where there are any.
+
+    Raises:
+        ModelError: no DSA model, or files without an index.
+    """
+    config = DsaConfig.from_json(model.values, model.source, latent_norm_eps)
+    shards = Shards.read(folder) if folder is not None and has_weights(folder) else None
+    if shards is None:
+        every = range(config.num_hidden_layers)
+        indexers = tuple(every if model.indexer_layers is None else model.indexer_layers)
+        mtp = model.num_mtp_layers
+    else:
+        indexers, mtp = indexer_layers(config, shards), _mtp_layers(config, shards)
+    shapes = model_shapes(config, indexers, mtp)
+    end = config.num_hidden_layers
+    return Inspection(
+        source=model.source,
+        architecture=model.architecture,
+        config=config,
+        pattern=model.default_pattern,
+        indexer_layers=indexers,
+        mtp_layers=tuple(range(end, end + mtp)),
+        weights=_by_component(shapes, config),
+        stored=None if shards is None else _stored(shards, config),
+        dtypes=dict(_dtypes(shards)),
+        caches=cache_costs(config),
+        offload=_offload(config, shapes, shards, gigabytes_per_second),
+        problem=None if shards is None else _problem(config, shards),
+    )
+
+
+def has_weights(folder: Path) -> bool:
+    """Whether there are files of weights, not a configuration alone."""
+    return folder.is_dir() and any(folder.glob("*.safetensors"))
+
+
+def _mtp_layers(config: DsaConfig, shards: Shards) -> int:
+    """How many the files have."""
+    layers = {
+        int(words[2])
+        for words in (name.split(".") for name in shards.entries)
+        if words[:2] == ["model", "layers"] and words[2].isdecimal()
+    }
+    return len([layer for layer in layers if layer >= config.num_hidden_layers])
+
+
+def _by_component(
+    shapes: Mapping[str, tuple[int, ...]], config: DsaConfig
+) -> dict[str, WeightSize]:
+    found: dict[str, WeightSize] = {}
+    for name, shape in shapes.items():
+        part = component(name, config)
+        found[part] = found.get(part, WeightSize()) + WeightSize.of(name, shape)
+    return {part: found[part] for part in COMPONENTS if part in found}
+
+
+def _stored(shards: Shards, config: DsaConfig) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for name, entry in shards.entries.items():
+        found[component(name, config)] += entry.size
+    return {part: found[part] for part in COMPONENTS if part in found}
+
+
+def _dtypes(shards: Shards | None) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for entry in shards.entries.values() if shards else ():
+        found[entry.dtype] += entry.size
+    return found
+
+
+def _problem(config: DsaConfig, shards: Shards) -> str | None:
+    try:
+        WeightPlan.of(config, shards)
+    except CheckpointError as error:
+        return str(error)
+    return None
+
+
+def _offload(
+    config: DsaConfig,
+    shapes: Mapping[str, tuple[int, ...]],
+    shards: Shards | None,
+    gigabytes_per_second: float | None,
+) -> tuple[OffloadPass, ...]:
+    """Of the files; without files, of a checkpoint in bfloat16 and of one in FP8."""
+    if shards is not None:
+        sizes = {name: entry.size for name, entry in shards.entries.items()}
+        placed = {n: placed_bytes({n: e}, 2, keep_fp8=True) for n, e in shards.entries.items()}
+        return (_pass("the files", sizes, placed, config, gigabytes_per_second),)
+    whole = {name: WeightSize.of(name, shape) for name, shape in shapes.items()}
+    in_bf16 = {name: size.in_bf16 for name, size in whole.items()}
+    in_fp8 = {name: size.in_fp8 for name, size in whole.items()}
+    return (
+        _pass("bfloat16", in_bf16, in_bf16, config, gigabytes_per_second),
+        _pass("FP8", in_fp8, in_fp8, config, gigabytes_per_second),
+    )
+
+
+def _pass(
+    weights: str,
+    sizes: Mapping[str, int],
+    placed: Mapping[str, int],
+    config: DsaConfig,
+    speed: float | None,
+) -> OffloadPass:
+    main = [name for name in sizes if component(name, config) != "MTP"]
+    read = sum(sizes[name] for name in main)
+    parts: Counter[str] = Counter()
+    for name in main:
+        parts[_layer(name)] += placed[name]
+    return OffloadPass(
+        weights=weights,
+        read_bytes=read,
+        largest_layer_bytes=max(parts.values(), default=0),
+        state_bytes=THOUSAND * state_bytes(config.hidden_size, config.index_topk, 2),
+        gigabytes_per_second=speed,
+        seconds=None if speed is None else read / (speed * 1e9),
+    )
+
+
+def _layer(name: str) -> str:
+    """`model.layers.N` of a tensor in a layer; else its own name."""
+    words = name.split(".")
+    return ".".join(words[:3]) if words[:2] == ["model", "layers"] else name

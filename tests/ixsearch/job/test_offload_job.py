@@ -1,0 +1,103 @@
+"""The commands with weights on disk, and with the switches of loading."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ixsearch.job import closer_look
+from ixsearch.runtime.checkpoint import Checkpoint
+from ixsearch.runtime.quantise import quantise_checkpoint
+
+from .small import make_documents, make_model, refused, run
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    base = tmp_path_factory.mktemp("offload-job")
+    return make_model(base / "model"), make_documents(base / "texts.jsonl", count=8)
+
+
+def compared(*args):
+    code, out, err = run("compare", "FFFFF", "FSFSF", *args, "--device", "cpu", "--json")
+    assert code == 0, err
+    said = json.loads(out)
+    return {k: v for k, v in said.items() if k not in ("date", "warnings")}, said["warnings"]
+
+
+def test_compare_gives_the_same(place):
+    model, texts = place
+    args = ("--model", model, "--documents", texts)
+    (want, none), (got, said) = compared(*args), compared(*args, "--offload")
+    assert got == want
+    assert not any("--offload" in text for text in none)
+    assert any("nothing was decoded" in text for text in said)
+
+
+def test_evaluate_scores_and_times_nothing(place):
+    model, texts = place
+    args = ("evaluate", model, "--pattern", "FSFSF", "--documents", texts, "--device", "cpu")
+    code, out, err = run(*args, "--offload", "--json")
+    assert code == 0, err
+    said = json.loads(out)
+    assert said["workload"] is None
+    assert all(f["speed"] is None for f in said["finalists"])
+    code, out, err = run(*args, "--offload")
+    assert code == 0 and "(--offload)" in out
+
+
+@pytest.mark.slow
+def test_optimize_finds_the_same(place, tmp_path, monkeypatch):
+    """And reads the weights once a batch of patterns, not once a pattern."""
+    model, texts = place
+    reads = []
+    monkeypatch.setattr(closer_look, "NEW_TOKENS", 2)
+    plain = Checkpoint.read
+    monkeypatch.setattr(
+        Checkpoint, "read", lambda self, name, p=False: reads.append(name) or plain(self, name, p)
+    )
+    found = []
+    for flags in ((), ("--offload",)):
+        out = tmp_path / f"out{len(flags)}"
+        storage = tmp_path / f"{len(flags)}.db"
+        code, text, err = run(
+            *("optimize", model, "--documents", texts, "--device", "cpu", "--budget", "3,2"),
+            *("--out", out, "--storage", storage, "--json", *flags),
+        )
+        assert code == 0, err
+        assert (out / "pattern.yaml").is_file() and (out / "report.md").is_file()
+        found.append(
+            {f["pattern"]: (f["calibration"], f["held_out"]) for f in json.loads(text)["finalists"]}
+        )
+        passes = reads.count("model.norm.weight")
+        reads.clear()
+    assert found[0] == found[1]
+    assert 1 < passes < 20
+
+
+def test_decoding_is_refused_before_anything_is_loaded(place, tmp_path):
+    model, texts = place
+    args = ("evaluate", model, "--pattern", "FSFSF", "--documents", texts, "--offload")
+    assert "--offload can only score" in refused(*args, "--gsm8k", tmp_path)
+    assert "--offload can only score" in refused(*args, "--questions", 3)
+
+
+def test_the_switches_reach_the_engine(place, tmp_path):
+    """A large eps changes scores, and a study does not mix the two."""
+    model, texts = place
+    args = ("--model", model, "--documents", texts)
+    assert compared(*args) != compared(*args, "--latent-norm-eps", "0.5")
+    search = ("optimize", model, "--documents", texts, "--offload", "--budget", "2")
+    kept = ("--out", tmp_path / "out", "--storage", tmp_path / "s.db")
+    assert run(*search, *kept, "--n-trials", 3)[0] == 0
+    text = refused(*search, *kept, "--latent-norm-eps", "0.5")
+    assert "latent_norm_eps: not set in the study, 0.5 now" in text
+
+
+def test_fp8_modes(place, tmp_path):
+    model, texts = place
+    folder = quantise_checkpoint(model, tmp_path / "fp8")
+    args = ("--model", folder, "--documents", texts)
+    assert compared(*args, "--fp8", "keep") == compared(*args, "--fp8", "dequantise")
+    assert run("compare", "FFFFF", "FSFSF", *args, "--fp8", "no")[0] == 2
