@@ -84,7 +84,7 @@ def forward(model: DsaModel, pattern: Pattern, tokens: Sequence[int]) -> torch.T
     blocks = blocks_for(len(tokens))
     cache = PagedCache(model.config, pattern, blocks, model.cache_format, model.device)
     step = Step.prefill(range(blocks), 0, len(tokens), model.device)
-    return model.forward(torch.tensor(tokens, device=model.device), pattern, cache, step)
+    return model.forward(torch.tensor(tokens, device=model.device), cache, step)
 
 
 def selection_recalls(

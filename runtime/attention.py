@@ -44,7 +44,7 @@ class Attention:
     def __call__(
         self,
         hidden_Td: torch.Tensor,
-        full: bool,
+        full: bool | torch.Tensor,
         carried: TopK | None,
         cache: LayerCache,
         table: RotaryTable,
@@ -54,6 +54,7 @@ class Attention:
 
         Args:
             hidden_Td: after the layer's input norm.
+            full: does the layer select anew? A mask [T] where requests differ in that.
             table: angles, of MLA and of the indexer alike.
 
         Returns:
@@ -95,19 +96,20 @@ class Attention:
         self,
         hidden_Td: torch.Tensor,
         q_latent: torch.Tensor,
-        full: bool,
+        full: bool | torch.Tensor,
         carried: TopK | None,
         cache: LayerCache,
         angles: tuple[torch.Tensor, torch.Tensor],
         step: Step,
     ) -> TopK:
-        if not full:
-            if carried is None:
-                raise MissingSourceError(f"layer {self.layer} is S and no earlier layer ran as F")
+        if full is not True and carried is None:
+            raise MissingSourceError(f"layer {self.layer} is S and no earlier layer ran as F")
+        if full is False:
             return carried
         if self.indexer is None or cache.indexer_keys is None:
             raise MissingSourceError(f"layer {self.layer} is F and has no indexer weights or cache")
-        return self.indexer(hidden_Td, q_latent, angles, cache.indexer_keys, step)
+        own = self.indexer(hidden_Td, q_latent, angles, cache.indexer_keys, step)
+        return own if full is True else own.where(full, carried)
 
     def _absorbed_query(
         self, q_latent: torch.Tensor, angles: tuple[torch.Tensor, torch.Tensor]

@@ -58,33 +58,29 @@ class PagedCache:
         form: CacheFormat,
         device: torch.device,
     ) -> None:
-        self.layers = [
-            LayerCache.allocate(config, pattern.is_full(i), blocks, form, device)
-            for i in range(config.num_hidden_layers)
-        ]
-        self._next = 0
-        self._blocks = blocks
+        self.pattern = pattern
+        self._layer_cache = lambda full: LayerCache.allocate(config, full, blocks, form, device)
+        self.layers = [self._layer_cache(letter == "F") for letter in pattern.letters]
 
-    def extend(self, table: list[int], length: int) -> None:
-        """Append blocks to a request's table until it holds `length` tokens."""
-        while len(table) * BLOCK_SIZE < length:
-            if self._next == self._blocks:
-                raise RuntimeError(f"all {self._blocks} cache blocks are in use")
-            table.append(self._next)
-            self._next += 1
+    def set_pattern(self, pattern: Pattern) -> None:
+        """Give indexer keys to layers that become F and take them from those that become S.
 
-    def fork(self, table: list[int], length: int) -> list[int]:
-        """A table for a request that shares the first `length` tokens.
-
-        Full blocks are shared; the last, part-filled one is copied, since both will write to it.
+        What was cached under the other pattern is lost in layers that change.
         """
-        whole, rest = divmod(length, BLOCK_SIZE)
-        forked = table[:whole]
-        if rest:
-            self.extend(forked, length)
-            for layer in self.layers:
-                layer.copy_block(table[whole], forked[whole])
-        return forked
+        for layer, (old, new) in enumerate(zip(self.pattern.letters, pattern.letters, strict=True)):
+            if old != new:
+                self.layers[layer] = self._layer_cache(new == "F")
+        self.pattern = pattern
+
+    def copy_block(self, source: int, target: int) -> None:
+        """Copy one block in all layers."""
+        for layer in self.layers:
+            layer.copy_block(source, target)
+
+    @property
+    def bytes(self) -> int:
+        tensors = [t for layer in self.layers for t in vars(layer).values() if t is not None]
+        return sum(t.numel() * t.element_size() for t in tensors)
 
 
 def blocks_for(length: int) -> int:

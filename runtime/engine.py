@@ -8,12 +8,12 @@ from pathlib import Path
 
 import torch
 
-from ixsearch.patterns import IxsearchError, ModelError, Pattern, PatternError
+from ixsearch.patterns import IxsearchError, ModelError, Pattern
 from ixsearch.patterns.model_config import ModelConfig, read_model_config
 from ixsearch.runtime.checkpoint import Checkpoint
 from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.fingerprint import fingerprint
-from ixsearch.runtime.generate import generate
+from ixsearch.runtime.generate import blocks_wanted, generate
 from ixsearch.runtime.interface import (
     Document,
     DocumentScore,
@@ -27,6 +27,8 @@ from ixsearch.runtime.measure import measure
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.offload import load_offloaded
 from ixsearch.runtime.score import Scorer
+from ixsearch.runtime.serving import Limits, Serving
+from ixsearch.runtime.serving.stopping import Decode
 from ixsearch.runtime.source import Placement
 from ixsearch.runtime.trie import PatternTrie
 
@@ -41,6 +43,7 @@ class NativeEngine:
         self._info = info
         self._scorer = Scorer(model)
         self._pattern = info.default_pattern
+        self._serving: Serving | None = None
 
     @classmethod
     def load(
@@ -102,7 +105,7 @@ class NativeEngine:
         progress: Progress | None = None,
     ) -> list[list[DocumentScore]]:
         for pattern in patterns:
-            self._check(pattern)
+            self.model.check_pattern(pattern)
         for document in documents:
             self._check_tokens(document.tokens, f"document {document.name}")
         return self._scorer.score(documents, patterns, progress)
@@ -111,16 +114,34 @@ class NativeEngine:
         return PatternTrie(patterns).cost
 
     def set_pattern(self, pattern: Pattern) -> None:
-        self._check(pattern)
+        self.model.check_pattern(pattern)
+        if self._serving is not None:
+            self._serving.set_pattern(pattern)
         self._pattern = pattern
 
     def generate(
         self, requests: Sequence[Request], progress: Progress | None = None
     ) -> list[tuple[int, ...]]:
+        """As `Engine.generate` says; what is cached of prompts serves later calls too.
+
+        Raises:
+            IxsearchError: a prompt that is empty or of another model, a request that failed.
+        """
         self._require_resident("decode")
         for i, request in enumerate(requests):
             self._check_tokens(request.prompt, f"request {i}")
-        return generate(self.model, self._pattern, requests, progress)
+        wanted = blocks_wanted(requests, self.model, self._pattern)
+        if self._serving is None or self._serving.pool.blocks < wanted:
+            self._serving = None  # its memory goes before the new one's comes
+            self._serving = self.serving(wanted)
+        return generate(self._serving, requests, progress)
+
+    def serving(
+        self, blocks: int, limits: Limits | None = None, decode: Decode | None = None
+    ) -> Serving:
+        """Continuous batching over a cache of its own, for the current pattern."""
+        identity = f"{self._info.config_hash} {self._info.weights_hash}"
+        return Serving(self.model, self._pattern, blocks, limits, decode, identity=identity)
 
     def measure(self, workload: Workload) -> Timing:
         self._require_resident("measure speed")
@@ -131,17 +152,6 @@ class NativeEngine:
             raise IxsearchError(
                 f"cannot {what} with offload: every token would read all weights from disk; only"
                 " documents can be scored. Load without offload on devices that hold the model"
-            )
-
-    def _check(self, pattern: Pattern) -> None:
-        layers = self._info.num_layers
-        if len(pattern) != layers:
-            raise PatternError(f"pattern {pattern} has {len(pattern)} letters for {layers} layers")
-        without = sorted(set(pattern.full_layers) - set(self._info.indexer_layers))
-        if without:
-            raise PatternError(
-                f"pattern {pattern} has F at layers {without}, for which the checkpoint has no"
-                " indexer weights: they can only be S"
             )
 
     def _check_tokens(self, tokens: Sequence[int], what: str) -> None:

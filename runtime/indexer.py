@@ -31,6 +31,15 @@ class TopK:
     counts_T: torch.Tensor
     """Valid ones a token."""
 
+    def where(self, rows_T: torch.Tensor, other: TopK) -> TopK:
+        """These in the rows of the mask, `other`'s elsewhere."""
+        return TopK(
+            self.source,
+            torch.where(rows_T[:, None], self.logical_TK, other.logical_TK),
+            torch.where(rows_T[:, None], self.slots_TK, other.slots_TK),
+            torch.where(rows_T, self.counts_T, other.counts_T),
+        )
+
 
 class Indexer:
     """I[t, s] = sum_n w[t, n] relu(q[t, n] . k[s]); the `index_topk` best s <= t are selected."""
@@ -80,26 +89,40 @@ class Indexer:
             keys,
             step.slots_T,
         )
-        return self._select(self._score(q, weights, keys, step), step)
+        return self._select(q, weights, keys, step)
 
-    def _score(
+    def _select(
         self, q: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor, step: Step
-    ) -> torch.Tensor:
-        if step.decode:
-            return kernels.index_scores_paged(
-                q, weights, keys, step.block_table_BM, step.context_lens_B
-            )
-        gathered, scales = kernels.gather_indexer_keys(
-            keys, step.block_table_BM, step.context_lens_B
-        )
-        start = torch.zeros_like(step.positions_T)
-        return kernels.index_scores_ragged(
-            q, weights, gathered, start, step.positions_T + 1, scales
-        )
-
-    def _select(self, scores: torch.Tensor, step: Step) -> TopK:
-        logical = kernels.topk_indices(scores, step.positions_T + 1, self.config.index_topk)
+    ) -> TopK:
+        decode, prefill = slice(step.decode_rows), slice(step.decode_rows, None)
+        found = []
+        if step.decode_rows:
+            scores = self._decode_scores(q[decode], weights[decode], keys, step)
+            found.append(self._topk(scores, step.positions_T[decode] + 1))
+        if step.decode_rows < step.rows:
+            scores = self._prefill_scores(q[prefill], weights[prefill], keys, step)
+            found.append(self._topk(scores, step.positions_T[prefill] + 1))
+        logical = found[0] if len(found) == 1 else torch.cat(found)
         slots, counts = kernels.physical_indices(
             logical, step.request_T, step.block_table_BM, BLOCK_SIZE
         )
         return TopK(self.layer, logical, slots, counts)
+
+    def _decode_scores(
+        self, q: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor, step: Step
+    ) -> torch.Tensor:
+        seen = step.positions_T[: step.decode_rows] + 1
+        return kernels.index_scores_paged(q, weights, keys, step.decode_table_DM, seen)
+
+    def _prefill_scores(
+        self, q: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor, step: Step
+    ) -> torch.Tensor:
+        gathered, scales = kernels.gather_indexer_keys(
+            keys, step.prefill_table_PM, step.prefill_lens_P
+        )
+        start = step.key_start_T
+        end = start + step.positions_T[step.decode_rows :] + 1
+        return kernels.index_scores_ragged(q, weights, gathered, start, end, scales)
+
+    def _topk(self, scores: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        return kernels.topk_indices(scores, lengths, self.config.index_topk)

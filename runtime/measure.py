@@ -7,35 +7,40 @@ import time
 import torch
 
 from ixsearch.patterns import Pattern
-from ixsearch.runtime.cache import PagedCache, blocks_for
-from ixsearch.runtime.generate import decode, prefill
-from ixsearch.runtime.interface import Timing, Workload
+from ixsearch.runtime.cache import blocks_for
+from ixsearch.runtime.interface import Request, Timing, Workload
 from ixsearch.runtime.model import DsaModel
+from ixsearch.runtime.serving import Finish, Limits, Serving
+
+CHUNK = 1024
 
 
-@torch.inference_mode()
 def measure(model: DsaModel, pattern: Pattern, workload: Workload) -> Timing:
-    """Prefill `batch` random prompts one after the other, then decode them as one batch."""
+    """Prefill `batch` random prompts, then decode them as one batch. Nothing is reused.
+
+    Raises:
+        IxsearchError: a request failed.
+    """
     generator = torch.Generator().manual_seed(workload.seed)
     size = (workload.batch, workload.context)
     prompts = torch.randint(model.config.vocab_size, size, generator=generator).tolist()
-    length = workload.context + workload.new_tokens
-    blocks = workload.batch * blocks_for(length)
-    cache = PagedCache(model.config, pattern, blocks, model.cache_format, model.device)
-    tables: list[list[int]] = [[] for _ in prompts]
-    for table in tables:
-        cache.extend(table, length)
+    length = workload.context + workload.new_tokens + 1
+    limits = Limits(max(CHUNK, workload.batch), workload.batch, prefill_first=True)
+    serving = Serving(model, pattern, workload.batch * blocks_for(length), limits, reuse=False)
+    # The prefill gives the first of the new tokens.
+    lives = [serving.submit(Request(tuple(prompt), workload.new_tokens + 1)) for prompt in prompts]
 
     started = _now(model)
-    tokens = [
-        int(prefill(model, pattern, cache, table, prompt).argmax())
-        for table, prompt in zip(tables, prompts, strict=True)
-    ]
+    while any(len(live.tokens) == workload.context for live in lives) and serving.busy:
+        serving.step()
     filled = _now(model)
-    for i in range(workload.new_tokens):
-        at = [workload.context + i] * workload.batch
-        tokens = decode(model, pattern, cache, tables, tokens, at).argmax(-1).tolist()
-    return Timing(prefill_s=filled - started, decode_s=_now(model) - filled)
+    while serving.busy:
+        serving.step()
+    ended = _now(model)
+    for live in lives:
+        if live.completion.finish is Finish.FAILED:
+            raise live.completion.error
+    return Timing(prefill_s=filled - started, decode_s=ended - filled)
 
 
 def _now(model: DsaModel) -> float:

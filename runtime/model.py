@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
 
-from ixsearch.patterns import Pattern
+from ixsearch.patterns import Pattern, PatternError
 from ixsearch.runtime.attention import Attention
 from ixsearch.runtime.cache import LayerCache, PagedCache
 from ixsearch.runtime.cache_format import CacheFormat
@@ -18,6 +18,7 @@ from ixsearch.runtime.indexer import TopK
 from ixsearch.runtime.mlp import Mlp, Moe
 from ixsearch.runtime.norm import rms_norm
 from ixsearch.runtime.rotary import RotaryTable
+from ixsearch.runtime.sharing import GroupSharing, Sharing, TopKBuffer
 from ixsearch.runtime.source import Placement, Source
 from ixsearch.runtime.step import Step
 from ixsearch.runtime.top import Top
@@ -40,7 +41,7 @@ class DecoderLayer:
     def __call__(
         self,
         x_Td: torch.Tensor,
-        full: bool,
+        full: bool | torch.Tensor,
         carried: TopK | None,
         cache: LayerCache,
         table: RotaryTable,
@@ -104,13 +105,26 @@ class DsaModel:
         ]
         top = Top.load(Source(checkpoint, "", placement), config.tie_word_embeddings)
         return cls(
-            config, top, layers, plan.indexer_layers, placement.dtype, placement.device, cache
+            config, top, layers, plan.indexer_layers, placement.dtype, placement.device, cache=cache
         )
 
     @property
     def resident(self) -> bool:
         """Whether the weights are on the device; else they are streamed."""
         return isinstance(self.layers, list)
+
+    def check_pattern(self, pattern: Pattern) -> None:
+        """Raises `PatternError` for another number of layers, or an F without indexer weights."""
+        if len(pattern) != len(self.layers):
+            raise PatternError(
+                f"pattern {pattern} has {len(pattern)} letters for {len(self.layers)} layers"
+            )
+        without = sorted(set(pattern.full_layers) - set(self.indexer_layers))
+        if without:
+            raise PatternError(
+                f"pattern {pattern} has F at layers {without}, for which the checkpoint has no"
+                " indexer weights: they can only be S"
+            )
 
     def embed(self, tokens_T: torch.Tensor) -> torch.Tensor:
         """[T] -> [T, d]"""
@@ -120,7 +134,7 @@ class DsaModel:
         self,
         layer: int,
         x_Td: torch.Tensor,
-        full: bool,
+        full: bool | torch.Tensor,
         carried: TopK | None,
         cache: LayerCache,
         step: Step,
@@ -135,12 +149,28 @@ class DsaModel:
         return F.linear(normed_Td, self.top.head).float()
 
     def forward(
-        self, tokens_T: torch.Tensor, pattern: Pattern, cache: PagedCache, step: Step
+        self, tokens_T: torch.Tensor, cache: PagedCache, step: Step, sharing: Sharing | None = None
     ) -> torch.Tensor:
-        """All layers on one step: normed hidden states [T, d]. No top-k is carried in."""
-        x, carried = self.embed(tokens_T), None
+        """All layers on one step: normed hidden states [T, d].
+
+        Args:
+            sharing: who reads whose indices; default as the cache's pattern says.
+        """
+        if sharing is None:
+            buffer = TopKBuffer(step.rows, self.config.index_topk, self.device)
+            sharing = GroupSharing(cache.pattern.sources(), buffer)
+        for x in self.states(tokens_T, cache, step, sharing):
+            last = x
+        return self.final_norm(last)
+
+    def states(
+        self, tokens_T: torch.Tensor, cache: PagedCache, step: Step, sharing: Sharing
+    ) -> Iterator[torch.Tensor]:
+        """The hidden states [T, d] of one step: embedded, then after each layer."""
+        x = self.embed(tokens_T)
+        yield x
         for layer, layer_cache in enumerate(cache.layers):
-            x, carried = self.run_layer(
-                layer, x, pattern.is_full(layer), carried, layer_cache, step
-            )
-        return self.final_norm(x)
+            full, carried = sharing.before(layer)
+            x, topk = self.run_layer(layer, x, full, carried, layer_cache, step)
+            sharing.after(layer, topk)
+            yield x

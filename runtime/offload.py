@@ -148,6 +148,7 @@ def load_offloaded(
         placement.device,
         cache,
         state_room=_room(config, checkpoint, plan, placement, budget),
+        cache=cache,
     )
 
 

@@ -4,17 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
 
 import torch
 
-from ixsearch.runtime.cache import BLOCK_SIZE
+from ixsearch.runtime.cache import BLOCK_SIZE, blocks_for
+
+
+@dataclass(frozen=True)
+class Part:
+    """One request's tokens in a step: those at positions [start, start + count)."""
+
+    table: Sequence[int]
+    """Its blocks; there may be more than the step needs."""
+    start: int
+    """Earlier tokens are cached."""
+    count: int
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.count
 
 
 @dataclass(frozen=True)
 class Step:
-    """One forward's tokens, flattened over requests.
+    """One forward's tokens, flattened over requests: decode rows first, then prefill rows.
 
-    Prefill: the tokens [context - T, context) of one request. Decode: one token a request.
+    A decode row is scored against the paged cache by itself; several of one request may stand
+    side by side. The prefill rows of a request are scored together, against its gathered keys.
     """
 
     positions_T: torch.Tensor
@@ -26,44 +44,57 @@ class Step:
     block_table_BM: torch.Tensor
     context_lens_B: torch.Tensor
     """Tokens of each request after this step."""
-    decode: bool
+    decode_requests: int
+    decode_rows: int
+
+    @classmethod
+    def of(cls, parts: Sequence[Part], device: torch.device, decode_width: int = 1) -> Step:
+        """The parts in one step. Leading parts of up to `decode_width` tokens are decode rows."""
+        width = max(blocks_for(part.stop) for part in parts)
+        tables = [list(part.table[:width]) for part in parts]
+        blocks = torch.tensor([t + [-1] * (width - len(t)) for t in tables], dtype=torch.int32)
+        starts, counts = torch.tensor([(part.start, part.count) for part in parts]).unbind(1)
+        request = torch.arange(len(parts)).repeat_interleave(counts)
+        first_row = counts.cumsum(0) - counts
+        positions = torch.arange(len(request)) + (starts - first_row)[request]
+        slots = blocks[request, positions // BLOCK_SIZE].long() * BLOCK_SIZE
+        decodes = [part.count for part in takewhile(lambda p: p.count <= decode_width, parts)]
+        return cls(
+            positions_T=positions.to(device),
+            furthest=max(part.stop for part in parts) - 1,
+            slots_T=(slots + positions % BLOCK_SIZE).to(device),
+            request_T=request.to(device),
+            block_table_BM=blocks.to(device),
+            context_lens_B=(starts + counts).to(device),
+            decode_requests=len(decodes),
+            decode_rows=sum(decodes),
+        )
 
     @classmethod
     def prefill(cls, table: Sequence[int], start: int, length: int, device: torch.device) -> Step:
-        """Tokens [start, start + length) of a request whose earlier ones are cached."""
-        positions = torch.arange(start, start + length, device=device)
-        blocks = torch.tensor([list(table)], dtype=torch.int32, device=device)
-        return cls(
-            positions_T=positions,
-            furthest=start + length - 1,
-            slots_T=_slots(blocks[0], positions),
-            request_T=torch.zeros(length, dtype=torch.long, device=device),
-            block_table_BM=blocks,
-            context_lens_B=torch.tensor([start + length], device=device),
-            decode=False,
-        )
+        """Tokens [start, start + length) of one request, none of them as a decode row."""
+        return cls.of([Part(table, start, length)], device, decode_width=0)
 
-    @classmethod
-    def decode_one(
-        cls, tables: Sequence[Sequence[int]], positions: Sequence[int], device: torch.device
-    ) -> Step:
-        """One token for each request, at `positions`."""
-        widest = max(len(table) for table in tables)
-        rows = [list(table) + [-1] * (widest - len(table)) for table in tables]
-        blocks = torch.tensor(rows, dtype=torch.int32, device=device)
-        at = torch.tensor(positions, device=device)
-        request = torch.arange(len(tables), device=device)
-        block = blocks.gather(1, (at // BLOCK_SIZE)[:, None])[:, 0].long()
-        return cls(
-            positions_T=at,
-            furthest=max(positions),
-            slots_T=block * BLOCK_SIZE + at % BLOCK_SIZE,
-            request_T=request,
-            block_table_BM=blocks,
-            context_lens_B=at + 1,
-            decode=True,
-        )
+    @property
+    def rows(self) -> int:
+        return len(self.positions_T)
 
+    @cached_property
+    def decode_table_DM(self) -> torch.Tensor:
+        """The block table of each decode row."""
+        return self.block_table_BM[self.request_T[: self.decode_rows]]
 
-def _slots(blocks_M: torch.Tensor, positions_T: torch.Tensor) -> torch.Tensor:
-    return blocks_M[positions_T // BLOCK_SIZE].long() * BLOCK_SIZE + positions_T % BLOCK_SIZE
+    @cached_property
+    def prefill_table_PM(self) -> torch.Tensor:
+        """The block table of each request that is prefilled."""
+        return self.block_table_BM[self.decode_requests :]
+
+    @cached_property
+    def prefill_lens_P(self) -> torch.Tensor:
+        return self.context_lens_B[self.decode_requests :]
+
+    @cached_property
+    def key_start_T(self) -> torch.Tensor:
+        """Where the keys of each prefill row's request begin, all requests' keys gathered."""
+        start_P = self.prefill_lens_P.cumsum(0) - self.prefill_lens_P
+        return start_P[self.request_T[self.decode_rows :] - self.decode_requests]

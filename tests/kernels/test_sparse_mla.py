@@ -51,3 +51,16 @@ def test_a_poisoned_row_that_is_used_shows():
     cache.view(-1, cache.shape[-1])[int(slots[0, 0])] = float("nan")
     out, _ = sparse_mla(q, cache, slots, (slots >= 0).sum(-1), 0.3, latent)
     assert out[0].isnan().all()
+
+
+def test_padding_is_not_touched_by_what_others_left_in_the_cache():
+    """0 x NaN is NaN: a padded entry must not read slot 0, or any slot of another request."""
+    q, cache, slots, latent = case()
+    slots[slots == 0] = -1
+    counts = (slots >= 0).sum(-1)
+    want, _ = sparse_mla(q, cache, slots, counts, 0.3, latent)
+    rows = cache.view(30, -1)
+    rows[sorted(set(range(30)) - set(slots.flatten().tolist()))] = float("nan")
+    assert rows[0].isnan().all()
+    got, _ = sparse_mla(q, cache, slots, counts, 0.3, latent)
+    torch.testing.assert_close(got, want)

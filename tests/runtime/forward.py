@@ -8,13 +8,16 @@ from ixsearch.runtime.step import Step
 
 def poisoned_cache(model, pattern, length):
     """A cache full of NaN: whatever reads what was not written shows."""
-    blocks = blocks_for(length) + 1
-    cache = PagedCache(model.config, pattern, blocks, model.cache_format, model.device)
+    blocks = blocks_for(length)
+    cache = PagedCache(model.config, pattern, blocks + 1, model.cache_format, model.device)
+    poison(cache)
+    # Block 0 stays poisoned: nothing may read it, not even for padding.
+    return cache, list(range(1, blocks + 1))
+
+
+def poison(cache):
     for layer in cache.layers:
         layer.poison()
-    table = []
-    cache.extend(table, length)
-    return cache, table
 
 
 @torch.inference_mode()

@@ -12,7 +12,8 @@ from ixsearch.runtime import NativeEngine
 from ixsearch.runtime.cache import BLOCK_SIZE, PagedCache, blocks_for
 from ixsearch.runtime.cache_format import CACHES, CacheFormat, poison
 from ixsearch.runtime.interface import Document, Request
-from ixsearch.runtime.step import Step
+from ixsearch.runtime.serving import BlockPool
+from ixsearch.runtime.step import Part, Step
 
 from .forward import full_forward, poisoned_cache
 from .test_parity import tokens_for
@@ -187,9 +188,9 @@ def test_decoding_out_of_order_blocks_from_a_poisoned_cache(engine, letters):
     table = [3, 0, 2]
     with torch.inference_mode():
         step = Step.prefill(table, 0, 129, model.device)
-        model.forward(torch.tensor(tokens[:129]), pattern, cache, step)
-        step = Step.decode_one([table], [129], model.device)
-        got = model.logits(model.forward(torch.tensor(tokens[129:]), pattern, cache, step))[0]
+        model.forward(torch.tensor(tokens[:129]), cache, step)
+        step = Step.of([Part(table, 129, 1)], model.device)
+        got = model.logits(model.forward(torch.tensor(tokens[129:]), cache, step))[0]
     assert (got - want[-1]).abs().max() <= 0.1 * want[-1].abs().max()
 
 
@@ -197,12 +198,13 @@ def test_decoding_out_of_order_blocks_from_a_poisoned_cache(engine, letters):
 def test_a_forked_request_has_copies_of_the_part_filled_page(deepseek, form):
     pattern = Pattern("FSFSSF")
     cache = PagedCache(deepseek.model.config, pattern, 6, form, torch.device("cpu"))
-    table = []
-    cache.extend(table, 100)
+    pool, table = BlockPool(6, cache.copy_block), []
+    assert pool.reserve(table, 0, 100)
     for i, layer in enumerate(cache.layers):
         for pages in _pages(layer):
             pages[table[1]].view(torch.uint8).fill_(i + 1)
-    forked = cache.fork(table, 70)
+    forked = pool.fork(table)
+    assert pool.reserve(forked, 70, 71)
     assert forked[0] == table[0] and forked[1] not in table and blocks_for(70) == len(forked)
     for i, layer in enumerate(cache.layers):
         for pages in _pages(layer):

@@ -70,12 +70,20 @@ def test_indexer_runs_once_a_full_layer_and_forward(deepseek, letters, monkeypat
         calls.append(self.layer)
         return plain(self, *args)
 
+    forwards = []
+    forward = deepseek.model.forward
+
+    def counted(tokens, *args):
+        forwards.append(len(tokens))
+        return forward(tokens, *args)
+
     monkeypatch.setattr(indexer.Indexer, "__call__", spy)
+    monkeypatch.setattr(deepseek.model, "forward", counted)
     pattern = Pattern(letters)
     deepseek.set_pattern(pattern)
     deepseek.generate([Request(tuple(tokens_for(4, 40)), 3), Request(tuple(tokens_for(5, 30)), 3)])
-    forwards = 2 + 2  # two prefills, then two decode steps: prefill gives the first token
-    assert calls == list(pattern.full_layers) * forwards
+    assert forwards == [70, 2, 2]  # both prompts, which give the first tokens, then two decodes
+    assert calls == list(pattern.full_layers) * len(forwards)
 
 
 def test_shared_layers_have_no_indexer_cache(deepseek):

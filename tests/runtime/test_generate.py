@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from ixsearch.patterns import IxsearchError, Pattern
-from ixsearch.runtime import generate as generate_module
+from ixsearch.runtime.generate import generate
 from ixsearch.runtime.interface import Request
+from ixsearch.runtime.serving import Limits
 
 from .forward import full_forward
 from .test_parity import tokens_for
@@ -33,37 +34,47 @@ def prompts_over_shared_contexts():
     ]
 
 
-@pytest.mark.parametrize("wave", [64, 3])
+@pytest.mark.parametrize("limits", [Limits(), Limits(tokens=50, requests=3), Limits(tokens=9)])
 @pytest.mark.parametrize("letters", ["FFFFFF", "FSFSSF"])
-def test_batched_decoding_over_shared_contexts(deepseek, letters, wave, monkeypatch):
-    monkeypatch.setattr(generate_module, "MAX_REQUESTS", wave)
-    monkeypatch.setattr(generate_module, "PREFILL_CHUNK", 50)
+def test_batched_decoding_over_shared_contexts(deepseek, letters, limits):
     pattern = Pattern(letters)
     deepseek.set_pattern(pattern)
     requests = [Request(tuple(p), 3 + i) for i, p in enumerate(prompts_over_shared_contexts())]
     fractions = []
-    got = deepseek.generate(requests, fractions.append)
+    got = generate(deepseek.serving(24, limits), requests, fractions.append)
     for request, new in zip(requests, got, strict=True):
         want = greedy_by_full_forwards(
             deepseek.model, pattern, request.prompt, request.max_new_tokens
         )
         assert list(new) == want
     assert fractions[-1] == 1.0 and fractions == sorted(fractions)
+    assert deepseek.generate(requests) == got
+    assert deepseek.generate(requests) == got  # from what is cached now
 
 
 def test_shared_contexts_are_prefilled_once(deepseek, monkeypatch):
-    prefilled = []
-    plain = generate_module.Step.prefill
+    rows = []
+    forward = deepseek.model.forward
 
-    def spy(table, start, length, device):
-        prefilled.append(length)
-        return plain(table, start, length, device)
+    def spy(tokens, *args):
+        rows.append(len(tokens))
+        return forward(tokens, *args)
 
-    monkeypatch.setattr(generate_module.Step, "prefill", spy)
+    monkeypatch.setattr(deepseek.model, "forward", spy)
     deepseek.set_pattern(Pattern.all_full(6))
     context = tokens_for(3, 100)
-    deepseek.generate([Request((*context, i, i), 2) for i in range(4)])
-    assert sorted(prefilled) == [2, 2, 2, 102]
+    requests = [Request((*context, i, i), 2) for i in range(4)]
+    generate(deepseek.serving(12), requests)
+    # The first prompt; its second new token and the ends of the other prompts; the last tokens.
+    assert rows == [102, 1 + 3 * 2, 3]
+
+
+def test_a_failed_request_fails_the_call_and_leaves_nothing_behind(deepseek):
+    deepseek.set_pattern(Pattern.all_full(6))
+    serving = deepseek.serving(2)
+    with pytest.raises(IxsearchError, match=r"need 3 cache blocks: there are 2"):
+        generate(serving, [Request((1, 2), 2), Request(tuple(tokens_for(1, 150)), 1)])
+    assert not serving.busy and serving.pool.available == 2
 
 
 def test_stop_tokens_end_a_request_and_are_given_back(deepseek):

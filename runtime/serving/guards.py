@@ -1,0 +1,47 @@
+"""What can go wrong in a step, put into words."""
+
+from __future__ import annotations
+
+import torch
+
+from ixsearch.patterns import IxsearchError
+from ixsearch.runtime.cache import PagedCache
+from ixsearch.runtime.model import DsaModel
+from ixsearch.runtime.sharing import Sharing
+from ixsearch.runtime.step import Step
+
+
+class NotFiniteError(IxsearchError):
+    """A model computed NaN or infinity."""
+
+
+class MemoryShortError(IxsearchError):
+    """A device has too little memory for a step or a cache."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Torch has a class of its own for CUDA; the CPU's allocator raises a plain RuntimeError."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    said = ("DefaultCPUAllocator", "not enough memory")
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in said)
+
+
+def first_bad_places(
+    model: DsaModel, tokens_T: torch.Tensor, cache: PagedCache, step: Step, sharing: Sharing
+) -> dict[int, str]:
+    """Run a step again and say, for each request's number in it, where its first NaN arises.
+
+    A step writes the same to the same slots, however often it runs.
+    """
+    places: dict[int, str] = {}
+    for number, x_Td in enumerate(model.states(tokens_T, cache, step, sharing)):
+        bad_T = ~x_Td.isfinite().all(-1)
+        where = f"layer {number - 1}" if number else "the embedding"
+        for request in step.request_T[bad_T].unique().tolist():
+            places.setdefault(request, where)
+    return places
+
+
+def gigabytes(count: int) -> str:
+    return f"{count / 1e9:.2f} GB"

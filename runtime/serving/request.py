@@ -1,0 +1,104 @@
+"""A request: what is wanted, how it stands, how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ixsearch.patterns import IxsearchError
+from ixsearch.runtime.interface import Request
+from ixsearch.runtime.serving.prefix import BlockKeys
+from ixsearch.runtime.sharing import Sources
+
+
+class Finish(Enum):
+    """Why a request ended."""
+
+    STOP = "stop"
+    """A stop token or a stop string was written."""
+    LENGTH = "length"
+    """`max_new_tokens` were written."""
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    """See `Completion.error`."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a request may ask for besides its tokens."""
+
+    stop_strings: tuple[str, ...] = ()
+    """Texts that end it, of any number of tokens."""
+    prompt_logprobs: bool = False
+    sources: Sequence[int] | None = None
+    """For each layer the earlier F layer whose indices it reads; default the engine's pattern."""
+    on_token: Callable[[int], None] | None = None
+    """Called with each new token at once."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What came of a request."""
+
+    tokens: tuple[int, ...]
+    """The new tokens, a stop token or the tokens of a stop string included."""
+    finish: Finish
+    error: IxsearchError | None = None
+    prompt_logprobs: tuple[float, ...] = ()
+    """Of the prompt's tokens from the second on, in nats."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one step may hold."""
+
+    tokens: int = 1024
+    """Of all requests together; longer prompts are prefilled in chunks."""
+    requests: int = 64
+    prefill_first: bool = False
+    """Requests decode only while none is being prefilled: then the two can be timed apart."""
+
+    def __post_init__(self) -> None:
+        if self.tokens < 1 or self.requests < 1:
+            raise IxsearchError(f"{self}: a step holds at least 1 token of 1 request")
+
+
+@dataclass(eq=False)
+class LiveRequest:
+    """A request on its way. Its tokens are computed in order; the rest still has to run."""
+
+    number: int
+    """In order of arrival."""
+    request: Request
+    wishes: Wishes
+    sources: Sources
+    tokens: list[int]
+    """The prompt and what was written so far."""
+    keys: BlockKeys
+    table: list[int] = field(default_factory=list)
+    computed: int = 0
+    """Leading tokens whose keys and latents are in the cache."""
+    reused: int = 0
+    """How many of them others had computed, at its last start."""
+    preemptions: int = 0
+    prompt_logprobs: dict[int, float] = field(default_factory=dict)
+    """By position of the token."""
+    completion: Completion | None = None
+
+    @property
+    def remaining(self) -> int:
+        """Tokens still to run before the next one is known."""
+        return len(self.tokens) - self.computed
+
+    @property
+    def prefilling(self) -> bool:
+        return self.remaining > 1
+
+    @property
+    def new(self) -> tuple[int, ...]:
+        return tuple(self.tokens[len(self.request.prompt) :])
+
+    def complete(self, finish: Finish, error: IxsearchError | None = None) -> None:
+        ordered = (self.prompt_logprobs[at] for at in sorted(self.prompt_logprobs))
+        self.completion = Completion(self.new, finish, error, tuple(ordered))

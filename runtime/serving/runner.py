@@ -1,0 +1,114 @@
+"""One step on the model: from work to next tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from ixsearch.patterns import Pattern
+from ixsearch.runtime.cache import PagedCache
+from ixsearch.runtime.logprobs import token_logprobs
+from ixsearch.runtime.model import DsaModel
+from ixsearch.runtime.serving.guards import NotFiniteError, first_bad_places
+from ixsearch.runtime.serving.scheduler import Work
+from ixsearch.runtime.sharing import GroupSharing, OwnSharing, Sharing, TopKBuffer
+from ixsearch.runtime.step import Part, Step
+
+
+@dataclass
+class Outcome:
+    """What a step gave for one request."""
+
+    next_tokens: tuple[int, ...] = ()
+    """What follows the request's tokens, if all of them have run."""
+    error: NotFiniteError | None = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The work of one step, as tensors."""
+
+    work: Sequence[Work]
+    parts: Sequence[Part]
+    step: Step
+    tokens_T: torch.Tensor
+
+    @classmethod
+    def of(cls, work: Sequence[Work], device: torch.device) -> Batch:
+        parts = [Part(one.live.table, one.live.computed, one.count) for one in work]
+        tokens: list[int] = []
+        for one, part in zip(work, parts, strict=True):
+            tokens += one.live.tokens[part.start : part.stop]
+        return cls(work, parts, Step.of(parts, device), torch.tensor(tokens, device=device))
+
+    def rows(self, i: int) -> slice:
+        """The rows of request i."""
+        start = sum(part.count for part in self.parts[:i])
+        return slice(start, start + self.parts[i].count)
+
+
+class Runner:
+    """Runs steps over one cache and one top-k buffer."""
+
+    def __init__(self, model: DsaModel, cache: PagedCache, rows: int) -> None:
+        self.model = model
+        self.cache = cache
+        self.buffer = TopKBuffer(rows, model.config.index_topk, model.device)
+
+    def set_pattern(self, pattern: Pattern) -> None:
+        self.cache.set_pattern(pattern)
+
+    def run(self, work: Sequence[Work]) -> list[Outcome]:
+        """One forward over all of `work`, in its order: decoding requests first."""
+        batch = Batch.of(work, self.model.device)
+        sharing = self._sharing(batch)
+        hidden = self.model.forward(batch.tokens_T, self.cache, batch.step, sharing)
+        ends = [i for i, one in enumerate(work) if one.ends]
+        logits = self.model.logits(hidden[[batch.rows(i).stop - 1 for i in ends]])
+        outcomes = [Outcome() for _ in work]
+        if not bool(hidden.isfinite().all() & logits.isfinite().all()):
+            self._blame(batch, outcomes, hidden, dict(zip(ends, logits, strict=True)))
+        for i, token in zip(ends, logits.argmax(-1).tolist(), strict=True):
+            outcomes[i].next_tokens = (token,)
+        for i, one in enumerate(work):
+            if one.live.wishes.prompt_logprobs:
+                self._keep_prompt_logprobs(one, batch.parts[i], hidden[batch.rows(i)])
+        return outcomes
+
+    def _sharing(self, batch: Batch) -> Sharing:
+        sources = [one.live.sources for one in batch.work]
+        usual = self.cache.pattern.sources()
+        if all(own == usual for own in sources):
+            return GroupSharing(usual, self.buffer)
+        return OwnSharing(sources, batch.step.request_T)
+
+    def _keep_prompt_logprobs(self, one: Work, part: Part, hidden_Td: torch.Tensor) -> None:
+        targets = one.live.request.prompt[part.start + 1 : part.stop + 1]
+        if targets:
+            wanted = torch.tensor(targets, device=hidden_Td.device)
+            found = token_logprobs(self.model, hidden_Td[: len(targets)], wanted)
+            positions = range(part.start + 1, part.start + 1 + len(targets))
+            one.live.prompt_logprobs.update(zip(positions, found.tolist(), strict=True))
+
+    def _blame(
+        self,
+        batch: Batch,
+        outcomes: list[Outcome],
+        hidden_Td: torch.Tensor,
+        logits: dict[int, torch.Tensor],
+    ) -> None:
+        """Give an error to the requests whose own rows are not finite, and to no others."""
+        bad = set(batch.step.request_T[~hidden_Td.isfinite().all(-1)].tolist())
+        bad |= {i for i, row_V in logits.items() if not row_V.isfinite().all()}
+        sharing = self._sharing(batch)
+        places = first_bad_places(self.model, batch.tokens_T, self.cache, batch.step, sharing)
+        for i in bad:
+            number, part = batch.work[i].live.number, batch.parts[i]
+            outcomes[i].error = NotFiniteError(
+                f"request {number}: NaN or infinity, first in"
+                f" {places.get(i, 'the final norm or the head')}, among tokens {part.start} to"
+                f" {part.stop - 1}: the weights or the cache are damaged, or numbers are too"
+                f" large for {str(self.model.dtype).removeprefix('torch.')}"
+            )
