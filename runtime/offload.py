@@ -146,7 +146,6 @@ def load_offloaded(
         plan.indexer_layers,
         placement.dtype,
         placement.device,
-        cache,
         state_room=_room(config, checkpoint, plan, placement, budget),
         cache=cache,
     )

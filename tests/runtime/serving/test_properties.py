@@ -135,7 +135,7 @@ def test_a_breach_is_seen(tiny, exact, monkeypatch, breach):
 
 
 @pytest.mark.slow
-@small(600)
+@small(200)
 @given(scenario=scenarios)
 def test_a_request_gets_what_it_gets_alone_more(tiny, exact, scenario):
     check(tiny, exact, scenario)
