@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ixsearch.patterns import IxsearchError
+from ixsearch.runtime.chat import ChatTemplate
 
 SLOW_FILES = ("tokenizer.model", "tiktoken.model", "vocab.json", "vocab.txt", "spiece.model")
 """What transformers can build a tokenizer from where there is no `tokenizer.json`."""
@@ -71,6 +72,11 @@ class Tokenizer:
 
     def id_of(self, token: str) -> int | None:
         return self._backend.token_to_id(token)
+
+    @cached_property
+    def chat(self) -> ChatTemplate:
+        """The model's chat template. Raises `ChatError` where it has none."""
+        return ChatTemplate.load(self.name)
 
     @property
     def vocab_size(self) -> int:

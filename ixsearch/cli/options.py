@@ -19,7 +19,8 @@ Documents = Annotated[
     typer.Option(
         metavar="FILE",
         help="Your own texts, one JSON object a line: 'text', or 'prompt' and 'completion' (then"
-        " the completion's tokens count). Use texts longer than the model's index_topk. Or"
+        " the completion's tokens count), or 'messages' (the last answer's count). Use texts longer"
+        " than the model's index_topk. Or"
         " gsm8k-long: GSM8K's questions behind long contexts, made from --gsm8k.",
     ),
 ]

@@ -9,6 +9,7 @@ from typing import Any
 
 from ixsearch.patterns import IxsearchError
 from ixsearch.results import DocumentSet
+from ixsearch.runtime.chat import ChatError
 from ixsearch.runtime.interface import Document
 from ixsearch.runtime.tokenizer import Tokenizer, TokenizerError
 from ixsearch.tasks.jsonl import read_rows, text_value
@@ -21,11 +22,12 @@ def read_documents(
     max_tokens: int | None = None,
     vocab_size: int | None = None,
 ) -> list[Document]:
-    """Read a file of one JSON object a line: `text`, or `prompt` and `completion`.
+    """Read a file of one JSON object a line: `text`, `prompt` and `completion`, or `messages`.
 
-    All tokens of a `text` count; of a pair those of the completion do. Nothing is cut: a document
-    longer than `max_tokens` (the model's positions) is an error, as is a token that the model
-    (`vocab_size`) does not have.
+    All tokens of a `text` count; of a pair those of the completion do; of messages, which the
+    model's chat template writes as text, those of the last one, the assistant's. Nothing is cut: a
+    document longer than `max_tokens` (the model's positions) is an error, as is a token that the
+    model (`vocab_size`) does not have.
 
     Raises:
         IxsearchError: what is wrong, with file and line.
@@ -34,8 +36,10 @@ def read_documents(
     documents = []
     for place, row in read_rows(path):
         name = f"{path.name}:{place.rpartition(':')[2]}"
+        chat = "messages" in row
+        segments = _conversation(row, place, tokenizer) if chat else _segments(row, place)
         try:
-            document = encode_segments(name, _segments(row, place), tokenizer)
+            document = encode_segments(name, segments, tokenizer, special=not chat)
         except TokenizerError as error:
             raise IxsearchError(f"{place}: {error}") from error
         except IxsearchError as error:
@@ -43,6 +47,19 @@ def read_documents(
         _check(document, place, max_tokens, vocab_size)
         documents.append(document)
     return documents
+
+
+def _conversation(row: dict[str, Any], place: str, tokenizer: Tokenizer) -> list[tuple[str, bool]]:
+    messages = row["messages"]
+    if row.keys() != {"messages"} or not isinstance(messages, list):
+        raise IxsearchError(f"{place}: write 'messages' alone, a list")
+    if not all(isinstance(m, dict) and isinstance(m.get("role"), str) for m in messages):
+        raise IxsearchError(f"{place}: a message is an object with 'role' and 'content'")
+    try:
+        prompt, answer = tokenizer.chat.split_answer(messages)
+    except ChatError as error:
+        raise IxsearchError(f"{place}: {error}") from None
+    return [(prompt, False), (answer, True)]
 
 
 def _segments(row: dict[str, Any], place: str) -> list[tuple[str, bool]]:
@@ -55,7 +72,8 @@ def _segments(row: dict[str, Any], place: str) -> list[tuple[str, bool]]:
         ]
     found = ", ".join(repr(key) for key in row) or "none"
     raise IxsearchError(
-        f"{place}: the keys are {found}: write either 'text' or both 'prompt' and 'completion'"
+        f"{place}: the keys are {found}: write 'text', or both 'prompt' and 'completion', or"
+        " 'messages'"
     )
 
 

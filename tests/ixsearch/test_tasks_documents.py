@@ -88,7 +88,7 @@ def test_a_text_counts_whole_and_a_pair_by_its_completion(words, write):
     [
         ('{"text": "Anna"', r"documents\.jsonl:2:16: not valid JSON"),
         ('["Anna"]', r"documents\.jsonl:2: a JSON object is needed, this is a list"),
-        ('{"texts": "Anna"}', "keys are 'texts': write either 'text' or both"),
+        ('{"texts": "Anna"}', "keys are 'texts': write 'text', or both"),
         ("{}", "keys are none"),
         ('{"prompt": "Anna"}', "keys are 'prompt'"),
         ('{"text": "Anna", "prompt": "Tom", "completion": "has"}', "keys are 'text', 'prompt'"),
