@@ -113,6 +113,8 @@ class DsaConfig:
     topk_group: int = 1
     routed_scaling_factor: float = 1.0
     norm_topk_prob: bool = True
+    num_nextn_predict_layers: int = 0
+    """MTP layers that the configuration promises; they are not among `num_hidden_layers`."""
 
     @property
     def softmax_scale(self) -> float:
@@ -156,6 +158,7 @@ class DsaConfig:
             tie_word_embeddings=bool(data.get("tie_word_embeddings", False)),
             routed_scaling_factor=reader.number("routed_scaling_factor", 1.0),
             norm_topk_prob=bool(data.get("norm_topk_prob", True)),
+            num_nextn_predict_layers=int(reader.number("num_nextn_predict_layers", 0)),
         )
         reader.check(config)
         return config

@@ -26,6 +26,7 @@ from ixsearch.runtime.interface import (
 from ixsearch.runtime.measure import measure
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.score import Scorer
+from ixsearch.runtime.speculate import Speculation, speculate
 from ixsearch.runtime.trie import PatternTrie
 
 
@@ -37,6 +38,8 @@ class NativeEngine:
         self._info = info
         self._scorer = Scorer(model)
         self._pattern = info.default_pattern
+        self.speculation: Speculation | None = None
+        """What drafting came to in the last `generate` that drafted."""
 
     @classmethod
     def load(
@@ -96,11 +99,24 @@ class NativeEngine:
         self._pattern = pattern
 
     def generate(
-        self, requests: Sequence[Request], progress: Progress | None = None
+        self,
+        requests: Sequence[Request],
+        progress: Progress | None = None,
+        speculative: int = 0,
     ) -> list[tuple[int, ...]]:
+        """As `Engine.generate`; `speculative`: tokens that the MTP layer drafts a step, 0: off.
+
+        Raises:
+            IxsearchError: tokens outside of the vocabulary, or drafts without an MTP layer.
+        """
         for i, request in enumerate(requests):
             self._check_tokens(request.prompt, f"request {i}")
-        return generate(self.model, self._pattern, requests, progress)
+        if not speculative:
+            return generate(self.model, self._pattern, requests, progress)
+        new, self.speculation = speculate(
+            self.model, self._pattern, requests, speculative, progress
+        )
+        return new
 
     def measure(self, workload: Workload) -> Timing:
         return measure(self.model, self._pattern, workload)

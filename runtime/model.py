@@ -13,10 +13,11 @@ from ixsearch.runtime.checkpoint import Checkpoint
 from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.indexer import TopK
 from ixsearch.runtime.mlp import Mlp, Moe
+from ixsearch.runtime.mtp import MtpLayer
 from ixsearch.runtime.norm import rms_norm
 from ixsearch.runtime.rotary import RotaryTable
 from ixsearch.runtime.step import Step
-from ixsearch.runtime.weights import Tensors, WeightPlan
+from ixsearch.runtime.weights import Tensors, WeightPlan, mtp_config
 
 
 class DecoderLayer:
@@ -68,6 +69,8 @@ class DsaModel:
         self.norm = top["model.norm.weight"]
         self.head = self.embedding if config.tie_word_embeddings else top["lm_head.weight"]
         self.table = RotaryTable(config.rope, config.qk_rope_head_dim, device)
+        self.mtp: MtpLayer | None = None
+        """Drafts for speculative decoding; not a layer of the model: no pattern reaches it."""
 
     @classmethod
     def load(
@@ -89,7 +92,13 @@ class DsaModel:
             for i in range(config.num_hidden_layers)
         ]
         top = plan.load_top(checkpoint, dtype, device)
-        return cls(config, top, layers, plan.indexer_layers, dtype, device, cache)
+        model = cls(config, top, layers, plan.indexer_layers, dtype, device, cache)
+        if plan.mtp:
+            number = config.num_hidden_layers
+            tensors = plan.load_layer(checkpoint, number, dtype, device)
+            block = DecoderLayer(mtp_config(config), number, tensors)
+            model.mtp = MtpLayer(config, block, tensors, model.embedding, model.head)
+        return model
 
     def embed(self, tokens_T: torch.Tensor) -> torch.Tensor:
         """[T] -> [T, d]"""

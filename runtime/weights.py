@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -14,6 +14,8 @@ Shapes = dict[str, tuple[int, ...]]
 Tensors = dict[str, torch.Tensor]
 
 _FLOATS = ("BF16", "F16", "F32", "F64")
+_MTP_COPIES = ("embed_tokens.weight", "shared_head.head.weight")
+"""What the MTP layer of a checkpoint may have of its own; it takes the model's where absent."""
 _FLOAT32 = ("mlp.gate.weight", "mlp.gate.e_score_correction_bias")
 
 
@@ -66,6 +68,30 @@ def layer_shapes(config: DsaConfig, layer: int, with_indexer: bool) -> Shapes:
     return shapes
 
 
+def mtp_config(config: DsaConfig) -> DsaConfig:
+    """With the MTP layer, number `num_hidden_layers`, among those of experts, if there are any."""
+    if not config.moe_layers:
+        return config
+    return replace(config, moe_layers=config.moe_layers | {config.num_hidden_layers})
+
+
+def mtp_shapes(config: DsaConfig) -> Shapes:
+    """The tensors of the MTP layer, by their names below `model.layers.N.`, without copies."""
+    block = layer_shapes(mtp_config(config), config.num_hidden_layers, with_indexer=True)
+    return block | _mtp_own_shapes(config)
+
+
+def _mtp_own_shapes(config: DsaConfig) -> Shapes:
+    """What no other layer has."""
+    hidden = config.hidden_size
+    return {
+        "enorm.weight": (hidden,),
+        "hnorm.weight": (hidden,),
+        "eh_proj.weight": (hidden, 2 * hidden),
+        "shared_head.norm.weight": (hidden,),
+    }
+
+
 def _mlp_shapes(config: DsaConfig, prefix: str, width: int) -> Shapes:
     return {
         f"{prefix}.gate_proj.weight": (width, config.hidden_size),
@@ -81,6 +107,8 @@ class WeightPlan:
     top: Shapes
     layers: tuple[Shapes, ...]
     indexer_layers: tuple[int, ...]
+    mtp: Shapes
+    """Of the first MTP layer; empty if the checkpoint has none."""
 
     @classmethod
     def of(cls, config: DsaConfig, checkpoint: Checkpoint) -> WeightPlan:
@@ -98,8 +126,8 @@ class WeightPlan:
             {f"model.layers.{i}.{k}": v for k, v in layer_shapes(config, i, i in has).items()}
             for i in range(config.num_hidden_layers)
         )
-        plan = cls(top_shapes(config), layers, has)
-        _check(checkpoint, [plan.top, *plan.layers])
+        plan = cls(top_shapes(config), layers, has, _mtp_in(checkpoint, config))
+        _check(checkpoint, [plan.top, *plan.layers, plan.mtp])
         if 0 not in has:
             raise CheckpointError(
                 f"{checkpoint.folder}: layer 0 has no indexer weights, so no layer could find its"
@@ -113,14 +141,31 @@ class WeightPlan:
     def load_layer(
         self, checkpoint: Checkpoint, layer: int, dtype: torch.dtype, device: torch.device
     ) -> Tensors:
-        """One layer's tensors, by their names below `model.layers.N.`."""
+        """One layer's tensors, by their names below `model.layers.N.`; N = L: the MTP layer's."""
         prefix = f"model.layers.{layer}."
+        names = self.layers[layer] if layer < len(self.layers) else self.mtp
         return {
             (short := name.removeprefix(prefix)): checkpoint.tensor(
                 name, torch.float32 if short in _FLOAT32 else dtype, device
             )
-            for name in self.layers[layer]
+            for name in names
         }
+
+
+def _mtp_in(checkpoint: Checkpoint, config: DsaConfig) -> Shapes:
+    """The MTP layer's tensors, if the checkpoint has any of them.
+
+    Where the configuration promises no MTP layer, only tensors that no other layer has count: a
+    shortened copy of a larger model may hold layers that are not run.
+    """
+    prefix = f"model.layers.{config.num_hidden_layers}."
+    shapes = mtp_shapes(config)
+    signs = shapes if config.num_nextn_predict_layers else _mtp_own_shapes(config)
+    if not any(prefix + name in checkpoint for name in signs):
+        return {}
+    table = (config.vocab_size, config.hidden_size)
+    shapes |= {name: table for name in _MTP_COPIES if prefix + name in checkpoint}
+    return {prefix + name: shape for name, shape in shapes.items()}
 
 
 def _indexer(layer: int) -> str:
