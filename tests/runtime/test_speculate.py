@@ -12,11 +12,13 @@ from ixsearch.runtime import NativeEngine, indexer
 from ixsearch.runtime import speculate as speculate_module
 from ixsearch.runtime.interface import Request
 from ixsearch.runtime.speculate import Speculation, SpeculativeCache, speculate
+from ixsearch.runtime.step import Step
 from ixsearch.runtime.tokenizer import Tokenizer
+from ixsearch.tasks.corpus import bundled_documents
 from ixsearch.tasks.worlds import draw_document
 
-from .forward import mtp_forward
-from .mtp_oracle import LAYER, save_with_mtp
+from .forward import mtp_forward, poisoned_cache
+from .mtp_oracle import LAYER, MtpOracle, save_with_mtp
 from .oracle import FAMILIES, make_model
 from .test_generate import prompts_over_shared_contexts
 from .test_parity import tokens_for
@@ -29,7 +31,9 @@ def engine(request, tmp_path_factory):
     """A random model with a random MTP layer: most drafts are wrong."""
     model = make_model(request.param, seed=1)
     folder = save_with_mtp(model, tmp_path_factory.mktemp(request.param), seed=2)
-    return NativeEngine.load(folder, device="cpu")
+    engine = NativeEngine.load(folder, device="cpu")
+    engine.folder = folder
+    return engine
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +174,31 @@ def test_shared_contexts_draft_as_each_by_itself(engine, poisoned, monkeypatch):
     assert together == drafted
 
 
+def test_later_drafts_go_on_from_the_layers_own_output(engine, monkeypatch):
+    """By the formulas: the output and the draft take the places of hidden state and next token."""
+    first, plain = {}, speculate_module._Wave._verify
+
+    def spy(self, live):
+        first.update({one.order: (one.new[0], list(one.drafts)) for one in live if not first})
+        return plain(self, live)
+
+    monkeypatch.setattr(speculate_module._Wave, "_verify", spy)
+    pattern, prompt = Pattern("FSFSSF"), tokens_for(4, 40)
+    engine.set_pattern(pattern)
+    engine.generate([Request(tuple(prompt), 8)], speculative=4)
+    token, drafts = first[0]
+    model, folder = engine.model, engine.folder
+    cache, table = poisoned_cache(model, pattern, len(prompt))
+    step = Step.prefill(table, 0, len(prompt), model.device)
+    hidden = model.forward(torch.tensor(prompt), pattern, cache, step)
+    following, want = [*prompt[1:], token], []
+    for _ in range(4):
+        y, logits, _ = MtpOracle(folder)(following, hidden)
+        want.append(int(logits[-1].argmax()))
+        following, hidden = [*following, want[-1]], torch.cat((hidden, y[-1:]))
+    assert drafts == want
+
+
 @pytest.mark.parametrize("letters", ["FFFFFF", "FSSSSS"])
 def test_the_indexers_that_run(engine, letters, monkeypatch):
     """The pattern's, a forward of the model; the MTP layer's own, a forward of it."""
@@ -233,16 +262,11 @@ def test_the_bundled_layer_drafts_what_the_model_writes(bundled, poisoned):
 
 def test_teacher_forced_acceptance_of_the_bundled_layer(bundled):
     """Drafts of token p + 2 against the model's argmax at p + 1, on the tokens of answers."""
-    tokenizer = Tokenizer.load(MODEL_FOLDER)
     same = total = 0
-    for number in range(2):
-        tokens, answers = [], []
-        for text, answer in draw_document(Random(f"test 1 {number}")).segments():
-            part = tokenizer.encode(text, special=not tokens)
-            tokens, answers = tokens + part, answers + [answer] * len(part)
-        logits, drafts = mtp_forward(bundled.model, Pattern.all_full(16), tokens)
-        own, drafted = logits.argmax(-1)[1:], drafts.argmax(-1)[:-1]
-        asked = torch.tensor(answers[2:])
-        same += int(((own == drafted) & asked).sum())
-        total += int(asked.sum())
+    for document in bundled_documents("test", 2, Tokenizer.load(MODEL_FOLDER)):
+        logits, drafts = mtp_forward(bundled.model, Pattern.all_full(16), document.tokens)
+        agree = logits.argmax(-1)[1:] == drafts.argmax(-1)[:-1]
+        asked = [t - 2 for t in document.scored_targets(0)]
+        same += int(agree[asked].sum())
+        total += len(asked)
     assert total > 200 and same / total >= 0.95
