@@ -11,7 +11,12 @@ from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime import NativeEngine, indexer
 from ixsearch.runtime import speculate as speculate_module
 from ixsearch.runtime.interface import Request
-from ixsearch.runtime.speculate import Speculation, SpeculativeCache, speculate
+from ixsearch.runtime.speculate import (
+    Speculation,
+    SpeculatedRequest,
+    SpeculativeCache,
+    speculate,
+)
 from ixsearch.runtime.step import Step
 from ixsearch.runtime.tokenizer import Tokenizer
 from ixsearch.tasks.corpus import bundled_documents
@@ -140,6 +145,17 @@ def test_a_stop_token_ends_a_request_wherever_it_comes(engine, drafts, monkeypat
     monkeypatch.setattr(engine.model, "mtp", ReplayingMtp(engine.model.mtp, requests, free))
     assert_same(plain, engine.generate(requests, speculative=drafts), engine.speculation)
     assert engine.speculation.accepted
+
+
+def test_what_is_worth_drafting():
+    one = SpeculatedRequest(Request((1, 2), 4, frozenset({9})), 0, 0, new=[5])
+    assert one.wants_draft(4) and not one.wants_draft(0)
+    one.drafts = [6]
+    assert one.wants_draft(2) and not one.wants_draft(1)
+    one.drafts = [6, 7]
+    assert not one.wants_draft(4)  # with the model's own token behind them there are 4
+    one.drafts = [9]
+    assert not one.wants_draft(4)  # nothing is written past a stop
 
 
 @pytest.mark.parametrize("new_tokens", [0, 1, 2, 3])
