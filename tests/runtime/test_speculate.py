@@ -12,8 +12,8 @@ from ixsearch.runtime import NativeEngine, indexer
 from ixsearch.runtime import speculate as speculate_module
 from ixsearch.runtime.interface import Request
 from ixsearch.runtime.speculate import (
-    Speculation,
     SpeculatedRequest,
+    Speculation,
     SpeculativeCache,
     speculate,
 )
