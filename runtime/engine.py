@@ -30,6 +30,7 @@ from ixsearch.runtime.score import Scorer
 from ixsearch.runtime.serving import Limits, Serving
 from ixsearch.runtime.serving.stopping import Decode
 from ixsearch.runtime.source import Placement
+from ixsearch.runtime.speculate import Speculation, speculate
 from ixsearch.runtime.trie import PatternTrie
 
 FP8_MODES = ("keep", "dequantise")
@@ -44,6 +45,8 @@ class NativeEngine:
         self._scorer = Scorer(model)
         self._pattern = info.default_pattern
         self._serving: Serving | None = None
+        self.speculation: Speculation | None = None
+        """What drafting came to in the last `generate` that drafted."""
 
     @classmethod
     def load(
@@ -120,16 +123,28 @@ class NativeEngine:
         self._pattern = pattern
 
     def generate(
-        self, requests: Sequence[Request], progress: Progress | None = None
+        self,
+        requests: Sequence[Request],
+        progress: Progress | None = None,
+        speculative: int = 0,
     ) -> list[tuple[int, ...]]:
         """As `Engine.generate` says; what is cached of prompts serves later calls too.
 
+        Args:
+            speculative: tokens that the MTP layer drafts a step; 0: none. See `speculation`.
+
         Raises:
-            IxsearchError: a prompt that is empty or of another model, a request that failed.
+            IxsearchError: a prompt that is empty or of another model, a request that failed, drafts
+                without an MTP layer.
         """
         self._require_resident("decode")
         for i, request in enumerate(requests):
             self._check_tokens(request.prompt, f"request {i}")
+        if speculative:
+            new, self.speculation = speculate(
+                self.model, self._pattern, requests, speculative, progress
+            )
+            return new
         wanted = blocks_wanted(requests, self.model, self._pattern)
         if self._serving is None or self._serving.pool.blocks < wanted:
             self._serving = None  # its memory goes before the new one's comes

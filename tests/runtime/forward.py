@@ -2,7 +2,7 @@
 
 import torch
 
-from ixsearch.runtime.cache import PagedCache, blocks_for
+from ixsearch.runtime.cache import LayerCache, PagedCache, blocks_for
 from ixsearch.runtime.step import Step
 
 
@@ -39,3 +39,25 @@ def full_forward(model, pattern, tokens, chunk=None):
         logits.append(model.logits(model.final_norm(x)))
         carried_by_layer.append(seen)
     return torch.cat(logits), carried_by_layer
+
+
+@torch.inference_mode()
+def mtp_forward(model, pattern, tokens, chunk=None):
+    """Logits of the model and of its MTP layer, both [T - 1, vocabulary], by prefill in chunks.
+
+    Row p of the MTP layer goes by token p + 1, which the last position does not have.
+    """
+    cache, table = poisoned_cache(model, pattern, len(tokens))
+    own_cache = LayerCache.allocate(model.config, True, 99, model.cache_format, model.device)
+    own_cache.poison()
+    chunk = chunk or len(tokens)
+    logits, drafts = [], []
+    for start in range(0, len(tokens) - 1, chunk):
+        stop = min(start + chunk, len(tokens) - 1)
+        step = Step.prefill(table[: blocks_for(stop)], start, stop - start, model.device)
+        hidden = model.forward(torch.tensor(tokens[start:stop]), cache, step)
+        following = torch.tensor(tokens[start + 1 : stop + 1])
+        y = model.mtp(following, hidden, own_cache, model.table, step)
+        logits.append(model.logits(hidden))
+        drafts.append(model.mtp.logits(y))
+    return torch.cat(logits), torch.cat(drafts)
