@@ -28,10 +28,9 @@ from ixsearch.job.clock import now
 from ixsearch.job.locate import locate_model
 from ixsearch.patterns import Pattern
 from ixsearch.runtime import NativeEngine
-from ixsearch.runtime.cache import blocks_for
+from ixsearch.runtime.cache import PagedCache, blocks_for
 from ixsearch.runtime.interface import Document, Request
 from ixsearch.runtime.model import DsaModel
-from ixsearch.runtime.speculate import SpeculativeCache
 from ixsearch.runtime.step import Step
 from ixsearch.runtime.tokenizer import Tokenizer
 from ixsearch.search.identity import digest_of
@@ -48,8 +47,9 @@ Row = dict[str, Any]
 def agreeing(model: DsaModel, pattern: Pattern, document: Document) -> torch.Tensor:
     """For each token of the answers: is the draft of it the model's own argmax?"""
     device, length = model.device, len(document.tokens) - 1
-    cache = SpeculativeCache(model, pattern, blocks_for(length))
-    step = Step.prefill(range(blocks_for(length)), 0, length, device)
+    form, blocks = model.cache_format, blocks_for(length)
+    cache = PagedCache(model.config, pattern, blocks, form, device, mtp=True)
+    step = Step.prefill(range(blocks), 0, length, device)
     tokens = torch.tensor(document.tokens, device=device)
     hidden = model.forward(tokens[:-1], cache, step)
     y = model.mtp(tokens[1:], hidden, cache.mtp, model.table, step)

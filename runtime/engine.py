@@ -28,9 +28,9 @@ from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.offload import load_offloaded
 from ixsearch.runtime.score import Scorer
 from ixsearch.runtime.serving import Limits, Serving
+from ixsearch.runtime.serving.speculation import Speculation
 from ixsearch.runtime.serving.stopping import Decode
 from ixsearch.runtime.source import Placement
-from ixsearch.runtime.speculate import Speculation, speculate
 from ixsearch.runtime.trie import PatternTrie
 
 FP8_MODES = ("keep", "dequantise")
@@ -140,23 +140,37 @@ class NativeEngine:
         self._require_resident("decode")
         for i, request in enumerate(requests):
             self._check_tokens(request.prompt, f"request {i}")
+        wanted = blocks_wanted(requests, self.model, self._pattern, mtp=speculative > 0)
+        held = self._serving
+        if held is None or held.pool.blocks < wanted or held.drafts != speculative:
+            self._serving = held = None  # its memory goes before the new one's comes
+            self._serving = self.serving(wanted, speculative=speculative)
+        new = generate(self._serving, requests, progress)
         if speculative:
-            new, self.speculation = speculate(
-                self.model, self._pattern, requests, speculative, progress
-            )
-            return new
-        wanted = blocks_wanted(requests, self.model, self._pattern)
-        if self._serving is None or self._serving.pool.blocks < wanted:
-            self._serving = None  # its memory goes before the new one's comes
-            self._serving = self.serving(wanted)
-        return generate(self._serving, requests, progress)
+            self.speculation = self._serving.speculation
+        return new
 
     def serving(
-        self, blocks: int, limits: Limits | None = None, decode: Decode | None = None
+        self,
+        blocks: int,
+        limits: Limits | None = None,
+        decode: Decode | None = None,
+        speculative: int = 0,
     ) -> Serving:
-        """Continuous batching over a cache of its own, for the current pattern."""
+        """Continuous batching over a cache of its own, for the current pattern.
+
+        `speculative`: tokens that the MTP layer drafts a step; 0: none.
+        """
         identity = f"{self._info.config_hash} {self._info.weights_hash}"
-        return Serving(self.model, self._pattern, blocks, limits, decode, identity=identity)
+        return Serving(
+            self.model,
+            self._pattern,
+            blocks,
+            limits,
+            decode,
+            identity=identity,
+            drafts=speculative,
+        )
 
     def measure(self, workload: Workload) -> Timing:
         self._require_resident("measure speed")

@@ -10,14 +10,13 @@ import torch
 from ixsearch.bundled import MODEL_FOLDER
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime import NativeEngine, indexer
-from ixsearch.runtime import speculate as speculate_module
+from ixsearch.runtime.cache import LayerCache
+from ixsearch.runtime.generate import generate
 from ixsearch.runtime.interface import Request
-from ixsearch.runtime.speculate import (
-    SpeculatedRequest,
-    Speculation,
-    SpeculativeCache,
-    speculate,
-)
+from ixsearch.runtime.serving import Finish, Limits, LiveRequest, Wishes
+from ixsearch.runtime.serving.drafter import Drafter
+from ixsearch.runtime.serving.scheduler import Scheduler
+from ixsearch.runtime.serving.speculation import Speculation
 from ixsearch.runtime.step import Step
 from ixsearch.runtime.tokenizer import Tokenizer
 from ixsearch.tasks.corpus import bundled_documents
@@ -50,14 +49,14 @@ def bundled():
 @pytest.fixture
 def poisoned(monkeypatch):
     """All caches are full of NaN before they are written."""
-    plain = SpeculativeCache.__init__
+    plain = LayerCache.allocate
 
-    def init(self, *args):
-        plain(self, *args)
-        for layer in [*self.layers, self.mtp]:
-            layer.poison()
+    def allocate(*args):
+        cache = plain(*args)
+        cache.poison()
+        return cache
 
-    monkeypatch.setattr(SpeculativeCache, "__init__", init)
+    monkeypatch.setattr(LayerCache, "allocate", allocate)
 
 
 class ReplayingMtp:
@@ -92,6 +91,15 @@ def requests_of(prompts, new_tokens=9, stops=()):
     return [Request(tuple(p), new_tokens + i, frozenset(stops)) for i, p in enumerate(prompts)]
 
 
+def drafting(engine, requests, drafts, limits=None, blocks=40, progress=None):
+    """Served from an empty cache: the new tokens, and what drafting came to."""
+    serving = engine.serving(blocks, limits, speculative=drafts)
+    found = generate(serving, requests, progress)
+    serving.pool.check()
+    assert serving.pool.available == blocks
+    return found, serving.speculation
+
+
 def assert_same(plain, found, counts: Speculation):
     """The same tokens, up to the first counted near-tie of each request, if there is one."""
     for order, (want, got) in enumerate(zip(plain, found, strict=True)):
@@ -104,29 +112,26 @@ def assert_same(plain, found, counts: Speculation):
 
 @pytest.mark.parametrize("drafts", [1, 3])
 @pytest.mark.parametrize("letters", ["FFFFFF", "FSFSSF"])
-def test_rejected_drafts_change_nothing(engine, poisoned, letters, drafts, monkeypatch):
-    monkeypatch.setattr(speculate_module, "PREFILL_CHUNK", 50)
+def test_rejected_drafts_change_nothing(engine, poisoned, letters, drafts):
     engine.set_pattern(Pattern(letters))
     requests = requests_of(prompts_over_shared_contexts())
     plain = engine.generate(requests)
     fractions = []
-    found = engine.generate(requests, fractions.append, speculative=drafts)
-    counts = engine.speculation
+    limits = Limits(tokens=50)
+    found, counts = drafting(engine, requests, drafts, limits, progress=fractions.append)
     assert_same(plain, found, counts)
     assert counts.drafted - counts.accepted > 50
     assert fractions[-1] == 1.0 and fractions == sorted(fractions)
 
 
 @pytest.mark.parametrize("drafts", [1, 2, 4])
-@pytest.mark.parametrize("wave", [64, 3])
-def test_accepted_and_rejected_drafts_side_by_side(engine, poisoned, drafts, wave, monkeypatch):
-    monkeypatch.setattr(speculate_module, "MAX_REQUESTS", wave)
+@pytest.mark.parametrize("limits", [None, Limits(requests=3), Limits(tokens=9)])
+def test_accepted_and_rejected_drafts_side_by_side(engine, poisoned, drafts, limits, monkeypatch):
     engine.set_pattern(Pattern("FSFSSF"))
     requests = requests_of(prompts_over_shared_contexts(), new_tokens=20)
     plain = engine.generate(requests)
     monkeypatch.setattr(engine.model, "mtp", ReplayingMtp(engine.model.mtp, requests, plain))
-    found = engine.generate(requests, speculative=drafts)
-    counts = engine.speculation
+    found, counts = drafting(engine, requests, drafts, limits)
     assert_same(plain, found, counts)
     assert counts.accepted > 30 and counts.drafted - counts.accepted > 30
     # Each step of a request writes its accepted drafts and one token of the model's own.
@@ -149,14 +154,26 @@ def test_a_stop_token_ends_a_request_wherever_it_comes(engine, drafts, monkeypat
 
 
 def test_what_is_worth_drafting():
-    one = SpeculatedRequest(Request((1, 2), 4, frozenset({9})), 0, 0, new=[5])
-    assert one.wants_draft(4) and not one.wants_draft(0)
-    one.drafts = [6]
-    assert one.wants_draft(2) and not one.wants_draft(1)
-    one.drafts = [6, 7]
-    assert not one.wants_draft(4)  # with the model's own token behind them there are 4
-    one.drafts = [9]
-    assert not one.wants_draft(4)  # nothing is written past a stop
+    live = LiveRequest(0, Request((1, 2), 4), Wishes(), (), [1, 2, 5], None, computed=2)
+    assert live.worth_drafting == 0  # the MTP layer has not run
+    live.draft_state = torch.zeros(3)
+    assert live.worth_drafting == 2  # with the model's own token behind them there are 4
+    live.tokens, live.computed = [1, 2, 5, 6, 7], 4
+    assert live.worth_drafting == 0
+
+
+def test_nothing_is_drafted_past_a_stop(engine, monkeypatch):
+    engine.set_pattern(ALL)
+    prompt = tuple(tokens_for(4, 40))
+    (free,) = engine.generate([Request(prompt, 12)])
+    (place,) = [i for i in range(4, 12) if free[i] not in free[:i]][:1]
+    requests = [Request(prompt, 12, frozenset({free[place]}))]
+    seen = spied_drafts(monkeypatch)
+    monkeypatch.setattr(engine.model, "mtp", ReplayingMtp(engine.model.mtp, requests, [free]))
+    found, _ = drafting(engine, requests, 8)
+    assert found == [free[: place + 1]]
+    drafts = [made for steps in seen.values() for _, made in steps]
+    assert any(made for made in drafts) and not any(free[place] in made[:-1] for made in drafts)
 
 
 @pytest.mark.parametrize("new_tokens", [0, 1, 2, 3])
@@ -170,40 +187,99 @@ def test_few_new_tokens(engine, new_tokens):
     assert engine.speculation.drafted <= 4 * max(0, new_tokens - 1) * max(1, new_tokens - 2)
 
 
-def test_shared_contexts_draft_as_each_by_itself(engine, poisoned, monkeypatch):
-    """The MTP layer's row p holds token p + 1, so a fork shares one row less than tokens."""
+def spied_drafts(monkeypatch):
+    """By request, for each step: how much it had written, and its drafts."""
+    seen, plain = {}, Drafter.draft
+
+    def spy(self, work):
+        plain(self, work)
+        for one in work:
+            if one.live.new:
+                steps = seen.setdefault(one.live.request, [])
+                steps.append((one.live.new, tuple(one.live.drafts)))
+
+    monkeypatch.setattr(Drafter, "draft", spy)
+    return seen
+
+
+@pytest.mark.parametrize("breached", [False, True])
+def test_shared_contexts_draft_as_each_by_itself(engine, poisoned, monkeypatch, breached):
+    """The MTP layer's row p holds token p + 1, so a prompt reuses one row less than tokens."""
     engine.set_pattern(Pattern("FSFSSF"))
-    requests = requests_of(prompts_over_shared_contexts())
-    drafted = {}
-    plain = speculate_module._Wave._verify
+    requests = list(dict.fromkeys(requests_of(prompts_over_shared_contexts())))
+    if breached:
+        monkeypatch.setattr(Scheduler, "_reusable", lambda self, length: length)
+    seen = spied_drafts(monkeypatch)
+    serving = engine.serving(40, speculative=2)
+    lives = [serving.submit(request) for request in requests]
+    list(serving.run())
+    together = dict(seen)
+    seen.clear()
+    assert sum(live.reused for live in lives) > 300
+    for request in requests:
+        drafting(engine, [request], 2)
+    assert (together == seen) is not breached
 
-    def spy(self, live):
-        for one in live:
-            drafted.setdefault(one.order, []).append((len(one.new), *one.drafts))
-        return plain(self, live)
 
-    monkeypatch.setattr(speculate_module._Wave, "_verify", spy)
-    engine.generate(requests, speculative=2)
-    together = dict(drafted)
-    drafted.clear()
-    monkeypatch.setattr(speculate_module, "MAX_REQUESTS", 1)
-    engine.generate(requests, speculative=2)
-    assert together == drafted
+@pytest.mark.parametrize("spare", [0, 2])
+def test_preempted_requests_draft_again(engine, poisoned, spare, monkeypatch):
+    engine.set_pattern(Pattern("FSFSSF"))
+    requests = [Request(tuple(tokens_for(i, 60)), 12) for i in range(4)]
+    plain = engine.generate(requests)
+    monkeypatch.setattr(engine.model, "mtp", ReplayingMtp(engine.model.mtp, requests, plain))
+    serving = engine.serving(3 + spare, speculative=3)
+    lives = [serving.submit(request) for request in requests]
+    while serving.busy:
+        serving.step()
+        serving.pool.check()
+    assert_same(plain, [live.completion.tokens for live in lives], serving.speculation)
+    assert sum(live.preemptions for live in lives) and serving.speculation.accepted
+
+
+def test_what_is_cached_with_drafts_serves_later_calls(engine, poisoned):
+    """Accepted drafts are published too; their rows of the MTP layer are as good as others."""
+    engine.set_pattern(Pattern("FSFSSF"))
+    requests = requests_of(prompts_over_shared_contexts(), 70)
+    plain = engine.generate(requests)
+    serving = engine.serving(80, speculative=2)
+    for _ in range(2):
+        found = generate(serving, requests)
+        assert_same(plain, found, serving.speculation)
+    longer = [Request((*r.prompt, *new), 5) for r, new in zip(requests, plain, strict=True)]
+    lives = [serving.submit(request) for request in longer]
+    list(serving.run())
+    assert all(live.reused > len(r.prompt) for live, r in zip(lives, requests, strict=True))
+    assert [live.completion.tokens for live in lives] == engine.generate(longer)
+
+
+def test_callbacks_and_cancels_between_drafts(engine, monkeypatch):
+    engine.set_pattern(ALL)
+    requests = [Request(tuple(tokens_for(i, 40)), 12) for i in range(2)]
+    plain = engine.generate(requests)
+    monkeypatch.setattr(engine.model, "mtp", ReplayingMtp(engine.model.mtp, requests, plain))
+    serving, seen = engine.serving(8, speculative=3), []
+
+    def on_token(token):
+        seen.append(token)
+        if len(seen) == 6:
+            serving.cancel(first)
+
+    first = serving.submit(requests[0], Wishes(on_token=on_token))
+    second = serving.submit(requests[1])
+    list(serving.run())
+    assert first.completion.finish is Finish.CANCELLED
+    assert first.completion.tokens == tuple(seen) == plain[0][:6]
+    assert second.completion.tokens == plain[1]
+    assert serving.pool.available == 8
 
 
 def test_later_drafts_go_on_from_the_layers_own_output(engine, monkeypatch):
     """By the formulas: the output and the draft take the places of hidden state and next token."""
-    first, plain = {}, speculate_module._Wave._verify
-
-    def spy(self, live):
-        first.update({one.order: (one.new[0], list(one.drafts)) for one in live if not first})
-        return plain(self, live)
-
-    monkeypatch.setattr(speculate_module._Wave, "_verify", spy)
     pattern, prompt = Pattern("FSFSSF"), tokens_for(4, 40)
     engine.set_pattern(pattern)
-    engine.generate([Request(tuple(prompt), 8)], speculative=4)
-    token, drafts = first[0]
+    seen = spied_drafts(monkeypatch)
+    drafting(engine, [Request(tuple(prompt), 8)], 4)
+    ((((token,), drafts), *_),) = seen.values()
     model, folder = engine.model, engine.folder
     cache, table = poisoned_cache(model, pattern, len(prompt))
     step = Step.prefill(table, 0, len(prompt), model.device)
@@ -213,7 +289,7 @@ def test_later_drafts_go_on_from_the_layers_own_output(engine, monkeypatch):
         y, logits, _ = MtpOracle(folder)(following, hidden)
         want.append(int(logits[-1].argmax()))
         following, hidden = [*following, want[-1]], torch.cat((hidden, y[-1:]))
-    assert drafts == want
+    assert list(drafts) == want
 
 
 @pytest.mark.parametrize("letters", ["FFFFFF", "FSSSSS"])
@@ -258,8 +334,8 @@ def test_no_drafts_without_the_layer(deepseek, engine):
     requests = [Request((1, 2), 3)]
     with pytest.raises(IxsearchError, match=r"no MTP layer \(model\.layers\.6\.\*\)"):
         deepseek.generate(requests, speculative=1)
-    with pytest.raises(IxsearchError, match="0 drafts a step"):
-        speculate(engine.model, ALL, requests, drafts=0)
+    with pytest.raises(IxsearchError, match="-1 drafts a step"):
+        engine.generate(requests, speculative=-1)
     assert deepseek.speculation is None
 
 
