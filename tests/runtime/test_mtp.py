@@ -9,6 +9,9 @@ from safetensors.torch import load_file, save_file
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime import NativeEngine, indexer
 from ixsearch.runtime.cache import LayerCache, blocks_for
+from ixsearch.runtime.checkpoint import Checkpoint
+from ixsearch.runtime.interface import Request
+from ixsearch.runtime.quantise import quantise_checkpoint
 from ixsearch.runtime.step import Step
 
 from .forward import mtp_forward
@@ -17,6 +20,7 @@ from .oracle import FAMILIES, make_model
 from .test_parity import tokens_for
 
 PREFIX = f"model.layers.{LAYER}."
+ALL = Pattern.all_full(6)
 
 
 @pytest.fixture(scope="module")
@@ -183,3 +187,41 @@ def test_more_layers_than_the_first_are_told_of(copy):
     change_config(copy, num_nextn_predict_layers=3)
     with pytest.warns(UserWarning, match="3 MTP layers: layer 6, the first, is loaded"):
         assert load(copy).mtp.layer == LAYER
+
+
+def test_it_is_read_when_it_is_first_asked_for(folders, monkeypatch):
+    names, plain = [], Checkpoint.read
+
+    def spy(self, name, pinned=False):
+        names.append(name)
+        return plain(self, name, pinned)
+
+    monkeypatch.setattr(Checkpoint, "read", spy)
+    engine = NativeEngine.load(folders["deepseek_v32"], device="cpu")
+    engine.generate([Request((1, 2, 3), 2)])
+    assert not any(name.startswith(PREFIX) for name in names)
+    engine.generate([Request((1, 2, 3), 2)], speculative=1)
+    assert sum(name.startswith(PREFIX) for name in names) > 20
+    assert engine.model.mtp is engine.model.mtp
+
+
+def test_none_where_the_weights_stay_on_disk(folders):
+    engine = NativeEngine.load(folders["deepseek_v32"], device="cpu", offload=True)
+    assert engine.model.mtp is None
+    with pytest.raises(IxsearchError, match="cannot decode with offload"):
+        engine.generate([Request((1, 2, 3), 2)], speculative=1)
+
+
+def test_in_fp8(folders, tmp_path):
+    """Kept in FP8, the layer gives what it gives dequantised."""
+    folder = quantise_checkpoint(folders["glm_moe_dsa"], tmp_path / "fp8")
+    kept, whole = (
+        NativeEngine.load(folder, device="cpu", fp8=mode).model for mode in ("keep", "dequantise")
+    )
+    assert kept.mtp.block.attention.o_proj.scale is not None
+    assert whole.mtp.block.attention.o_proj.scale is None
+    tokens = tokens_for(0, 60)
+    for got, want in zip(
+        mtp_forward(kept, ALL, tokens), mtp_forward(whole, ALL, tokens), strict=True
+    ):
+        assert torch.equal(got, want)

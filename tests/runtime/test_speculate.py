@@ -363,3 +363,80 @@ def test_teacher_forced_acceptance_of_the_bundled_layer(bundled):
         same += int(agree[asked].sum())
         total += len(asked)
     assert total > 200 and same / total >= 0.95
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("cache", ["float", "fp8"])
+def test_cache_formats_and_types(engine, poisoned, cache, dtype):
+    other = NativeEngine.load(engine.folder, device="cpu", dtype=dtype, cache=cache)
+    other.set_pattern(Pattern("FSFSSF"))
+    requests = requests_of(prompts_over_shared_contexts())
+    assert_same(other.generate(requests), *drafting(other, requests, 2))
+
+
+def test_wishes_beside_drafts(engine, poisoned, monkeypatch):
+    """Log-probabilities of the prompt, own sources, and a stop string in the middle of drafts."""
+    engine.set_pattern(ALL)
+    requests = requests_of([tokens_for(0, 70)] * 3, 12)
+    own = Pattern("FSFSSF").sources()
+
+    def decode(tokens):
+        return "".join(f"<{token}>" for token in tokens)
+
+    def serve(drafts):
+        serving = engine.serving(12, Limits(tokens=50), decode, speculative=drafts)
+        found = [serving.submit(requests[0], Wishes(prompt_logprobs=True))]
+        list(serving.run())
+        stop = decode(found[0].new[5:7])
+        found.append(serving.submit(requests[1], Wishes(stop_strings=(stop,))))
+        found.append(serving.submit(requests[2], Wishes(sources=own)))
+        list(serving.run())
+        return [live.completion for live in found], found
+
+    plain, lives = serve(0)
+    assert len(lives[1].new) == 7
+    results = [live.new for live in lives]
+    monkeypatch.setattr(engine.model, "mtp", ReplayingMtp(engine.model.mtp, requests, results))
+    found, _ = serve(3)
+    for want, got in zip(plain, found, strict=True):
+        assert (got.tokens, got.finish) == (want.tokens, want.finish)
+        assert got.prompt_logprobs == pytest.approx(want.prompt_logprobs, abs=1e-4)
+    assert found[1].finish is Finish.STOP and len(found[0].prompt_logprobs) == 69
+
+
+@pytest.mark.parametrize("method", ["draft", "follow"])
+def test_out_of_memory_while_drafting_ends_one_request(engine, monkeypatch, method):
+    engine.set_pattern(ALL)
+    requests = [Request(tuple(tokens_for(i, 40)), 12) for i in range(3)]
+    plain, calls, run = engine.generate(requests), [], Drafter._run
+
+    def seldom(self, *args):
+        calls.append(None)
+        if len(calls) == 4:
+            raise torch.OutOfMemoryError("out of memory")
+        return run(self, *args)
+
+    whole = getattr(Drafter, method)
+
+    def inside(self, *args):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Drafter, "_run", seldom)
+            return whole(self, *args)
+
+    monkeypatch.setattr(Drafter, method, inside)
+    serving = engine.serving(8, speculative=3)
+    lives = [serving.submit(request) for request in requests]
+    list(serving.run())
+    failed = [live for live in lives if live.completion.finish is Finish.FAILED]
+    assert len(failed) == 1 and len(calls) > 4
+    for live, want in zip(lives, plain, strict=True):
+        assert live in failed or live.completion.tokens == want
+    assert serving.pool.available == 8
+
+
+def test_another_pattern_forgets_what_was_drafted_from(engine, poisoned):
+    requests = requests_of(prompts_over_shared_contexts())
+    for letters in ("FFFFFF", "FSSSSS", "FSFSSF"):
+        engine.set_pattern(Pattern(letters))
+        want = generate(engine.serving(40), requests)
+        assert_same(want, engine.generate(requests, speculative=2), engine.speculation)
