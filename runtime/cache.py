@@ -57,10 +57,13 @@ class PagedCache:
         blocks: int,
         form: CacheFormat,
         device: torch.device,
+        mtp: bool = False,
     ) -> None:
+        """`mtp`: with pages for the MTP layer, which is no layer of the pattern."""
         self.pattern = pattern
         self._layer_cache = lambda full: LayerCache.allocate(config, full, blocks, form, device)
         self.layers = [self._layer_cache(letter == "F") for letter in pattern.letters]
+        self.mtp = self._layer_cache(True) if mtp else None
 
     def set_pattern(self, pattern: Pattern) -> None:
         """Give indexer keys to layers that become F and take them from those that become S.
@@ -74,12 +77,16 @@ class PagedCache:
 
     def copy_block(self, source: int, target: int) -> None:
         """Copy one block in all layers."""
-        for layer in self.layers:
+        for layer in self._all:
             layer.copy_block(source, target)
 
     @property
+    def _all(self) -> list[LayerCache]:
+        return self.layers if self.mtp is None else [*self.layers, self.mtp]
+
+    @property
     def bytes(self) -> int:
-        tensors = [t for layer in self.layers for t in vars(layer).values() if t is not None]
+        tensors = [t for layer in self._all for t in vars(layer).values() if t is not None]
         return sum(t.numel() * t.element_size() for t in tensors)
 
 

@@ -28,6 +28,7 @@ from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.offload import load_offloaded
 from ixsearch.runtime.score import Scorer
 from ixsearch.runtime.serving import Limits, Serving
+from ixsearch.runtime.serving.speculation import Speculation
 from ixsearch.runtime.serving.stopping import Decode
 from ixsearch.runtime.source import Placement
 from ixsearch.runtime.trie import PatternTrie
@@ -44,6 +45,8 @@ class NativeEngine:
         self._scorer = Scorer(model)
         self._pattern = info.default_pattern
         self._serving: Serving | None = None
+        self.speculation: Speculation | None = None
+        """What drafting came to in the last `generate` that drafted."""
 
     @classmethod
     def load(
@@ -120,28 +123,54 @@ class NativeEngine:
         self._pattern = pattern
 
     def generate(
-        self, requests: Sequence[Request], progress: Progress | None = None
+        self,
+        requests: Sequence[Request],
+        progress: Progress | None = None,
+        speculative: int = 0,
     ) -> list[tuple[int, ...]]:
         """As `Engine.generate` says; what is cached of prompts serves later calls too.
 
+        Args:
+            speculative: tokens that the MTP layer drafts a step; 0: none. See `speculation`.
+
         Raises:
-            IxsearchError: a prompt that is empty or of another model, a request that failed.
+            IxsearchError: a prompt that is empty or of another model, a request that failed, drafts
+                without an MTP layer.
         """
         self._require_resident("decode")
         for i, request in enumerate(requests):
             self._check_tokens(request.prompt, f"request {i}")
-        wanted = blocks_wanted(requests, self.model, self._pattern)
-        if self._serving is None or self._serving.pool.blocks < wanted:
-            self._serving = None  # its memory goes before the new one's comes
-            self._serving = self.serving(wanted)
-        return generate(self._serving, requests, progress)
+        wanted = blocks_wanted(requests, self.model, self._pattern, mtp=speculative > 0)
+        held = self._serving
+        if held is None or held.pool.blocks < wanted or held.drafts != speculative:
+            self._serving = held = None  # its memory goes before the new one's comes
+            self._serving = self.serving(wanted, speculative=speculative)
+        new = generate(self._serving, requests, progress)
+        if speculative:
+            self.speculation = self._serving.speculation
+        return new
 
     def serving(
-        self, blocks: int, limits: Limits | None = None, decode: Decode | None = None
+        self,
+        blocks: int,
+        limits: Limits | None = None,
+        decode: Decode | None = None,
+        speculative: int = 0,
     ) -> Serving:
-        """Continuous batching over a cache of its own, for the current pattern."""
+        """Continuous batching over a cache of its own, for the current pattern.
+
+        `speculative`: tokens that the MTP layer drafts a step; 0: none.
+        """
         identity = f"{self._info.config_hash} {self._info.weights_hash}"
-        return Serving(self.model, self._pattern, blocks, limits, decode, identity=identity)
+        return Serving(
+            self.model,
+            self._pattern,
+            blocks,
+            limits,
+            decode,
+            identity=identity,
+            drafts=speculative,
+        )
 
     def measure(self, workload: Workload) -> Timing:
         self._require_resident("measure speed")

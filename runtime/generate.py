@@ -11,6 +11,7 @@ from ixsearch.runtime.cache import PagedCache, blocks_for
 from ixsearch.runtime.interface import Progress, Request
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.serving import Finish, Limits, LiveRequest, Serving
+from ixsearch.runtime.serving.speculation import Speculation
 
 CPU_CACHE_BYTES = 2 << 30
 CUDA_CACHE_SHARE = 0.8
@@ -25,6 +26,7 @@ def generate(
     Raises:
         IxsearchError: a request failed; nothing of the others is given.
     """
+    serving.speculation = Speculation()
     submitted = _submit(serving, requests)
     try:
         ended = len(requests) - sum(one.completion is None for one in submitted)
@@ -38,7 +40,15 @@ def generate(
     for i, live in enumerate(submitted):
         if live.completion.finish is Finish.FAILED:
             raise IxsearchError(f"request {i} failed: {live.completion.error}")
+    _rename_near_ties(serving, submitted)
     return [live.completion.tokens for live in submitted]
+
+
+def _rename_near_ties(serving: Serving, submitted: Sequence[LiveRequest]) -> None:
+    """By the requests' places in the call."""
+    order = {live.number: i for i, live in enumerate(submitted)}
+    found = serving.speculation.near_ties
+    serving.speculation.near_ties = sorted((order[n], place) for n, place in found if n in order)
 
 
 def _submit(serving: Serving, requests: Sequence[Request]) -> list[LiveRequest]:
@@ -54,7 +64,9 @@ def _submit(serving: Serving, requests: Sequence[Request]) -> list[LiveRequest]:
     return [submitted[i] for i in range(len(requests))]
 
 
-def blocks_wanted(requests: Sequence[Request], model: DsaModel, pattern: Pattern) -> int:
+def blocks_wanted(
+    requests: Sequence[Request], model: DsaModel, pattern: Pattern, mtp: bool = False
+) -> int:
     """Blocks for as many requests as run at a time, within the memory there is for them.
 
     Never fewer than the longest request needs.
@@ -64,7 +76,7 @@ def blocks_wanted(requests: Sequence[Request], model: DsaModel, pattern: Pattern
     )
     # One block more a request: going on from the middle of a cached one copies it.
     wished = sum(sizes[: Limits().requests]) + len(sizes[: Limits().requests])
-    one = PagedCache(model.config, pattern, 1, model.cache_format, model.device).bytes
+    one = PagedCache(model.config, pattern, 1, model.cache_format, model.device, mtp).bytes
     return max([*sizes[:1], min(wished, _cache_bytes(model.device) // one)])
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -16,6 +17,7 @@ from ixsearch.runtime.checkpoint import Checkpoint
 from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.indexer import TopK
 from ixsearch.runtime.mlp import Mlp, Moe
+from ixsearch.runtime.mtp import MtpLayer
 from ixsearch.runtime.norm import rms_norm
 from ixsearch.runtime.rotary import RotaryTable
 from ixsearch.runtime.sharing import GroupSharing, Sharing, TopKBuffer
@@ -81,6 +83,7 @@ class DsaModel:
         self.cache_format = CacheFormat.named(cache, dtype)
         self.state_room = state_room
         self.top = top
+        self.read_mtp: Callable[[], MtpLayer] | None = None
         self.table = RotaryTable(config.rope, config.qk_rope_head_dim, device)
 
     @classmethod
@@ -104,9 +107,21 @@ class DsaModel:
             for i in range(config.num_hidden_layers)
         ]
         top = Top.load(Source(checkpoint, "", placement), config.tie_word_embeddings)
-        return cls(
+        model = cls(
             config, top, layers, plan.indexer_layers, placement.dtype, placement.device, cache=cache
         )
+        if plan.mtp:
+            model.read_mtp = lambda: _read_mtp(config, checkpoint, placement, top)
+        return model
+
+    @cached_property
+    def mtp(self) -> MtpLayer | None:
+        """Drafts for speculative decoding; not a layer of the model: no pattern reaches it.
+
+        Read from the checkpoint when it is first asked for, since most runs never use it. None if
+        the checkpoint has none, or if the weights stay on disk.
+        """
+        return None if self.read_mtp is None else self.read_mtp()
 
     @property
     def resident(self) -> bool:
@@ -174,3 +189,12 @@ class DsaModel:
             x, topk = self.run_layer(layer, x, full, carried, layer_cache, step)
             sharing.after(layer, topk)
             yield x
+
+
+def _read_mtp(
+    config: DsaConfig, checkpoint: Checkpoint, placement: Placement, top: Top
+) -> MtpLayer:
+    number = config.num_hidden_layers
+    source = Source(checkpoint, f"model.layers.{number}.", placement)
+    block = DecoderLayer(config, number, source)
+    return MtpLayer(config, block, source, top.embedding, top.head)

@@ -37,3 +37,13 @@ def test_the_cache_bench() -> None:
     exact = [row for row in tables["quality"] if row["caches"] == "float32"]
     assert [row["from float32"] for row in exact] == [0.0] * 3
     assert [row["right"] == row["answers"] for row in exact] == [True, True, False]
+
+
+@pytest.mark.slow
+def test_the_speculation_bench() -> None:
+    words = [sys.executable, "bench/speculation.py", "--documents", "1", "--questions", "1"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    tables = json.loads(done.stdout.splitlines()[-1])["tables"]
+    assert tables["teacher-forced"][0]["share"] >= 0.95
+    assert all(row["accepted"] < row["drafted"] for row in tables["decoding"][1:3])
+    assert all(row["requests that differ"] <= row["near-ties"] for row in tables["decoding"])

@@ -16,6 +16,7 @@ from ixsearch.runtime.serving.prefix import BlockKeys, root_key
 from ixsearch.runtime.serving.request import Finish, Limits, LiveRequest, Wishes
 from ixsearch.runtime.serving.runner import Outcome, Runner
 from ixsearch.runtime.serving.scheduler import Scheduler, Work
+from ixsearch.runtime.serving.speculation import Speculation
 from ixsearch.runtime.serving.stopping import Decode, finish_of
 from ixsearch.runtime.sharing import checked_sources
 
@@ -27,10 +28,12 @@ class Serving:
         decode: tokens to text; needed for stop strings only.
         reuse: keep what is computed for later requests that begin alike.
         identity: tells models apart in the keys of cached blocks.
+        drafts: tokens that the model's MTP layer drafts for a decoding request in each step.
 
     Raises:
         MemoryShortError: the cache does not fit.
         PatternError: the model cannot run the pattern.
+        IxsearchError: drafts are wanted, and there is no MTP layer.
     """
 
     def __init__(
@@ -42,12 +45,18 @@ class Serving:
         decode: Decode | None = None,
         reuse: bool = True,
         identity: str = "",
+        drafts: int = 0,
     ) -> None:
         limits = limits or Limits()
         model.check_pattern(pattern)
-        self.runner = Runner(model, _allocate(model, pattern, blocks), limits.tokens)
+        _check_drafts(model, drafts)
+        cache = _allocate(model, pattern, blocks, drafts > 0)
+        self.runner = Runner(model, cache, limits.tokens, drafts)
+        self.drafts = drafts
+        self.speculation = Speculation()
+        """Of all requests so far, by their numbers; only with drafts."""
         self.pool = BlockPool(blocks, self.runner.cache.copy_block)
-        self.scheduler = Scheduler(self.pool, limits, reuse)
+        self.scheduler = Scheduler(self.pool, limits, reuse, drafts)
         self._decode = decode
         self._identity = identity
         self._submitted = 0
@@ -93,6 +102,7 @@ class Serving:
             outcomes = self.runner.run(work)
         except (RuntimeError, MemoryError) as error:
             return [self._give_up_largest(work, error)]
+        self.speculation.forwards += any(one.live.new for one in work)
         for one, outcome in zip(work, outcomes, strict=True):
             self._advance(one, outcome)
         return self._retire([one.live for one in work])
@@ -153,9 +163,23 @@ class Serving:
         self._publish(live, live.computed - one.count)
         if outcome.next_tokens and live.request.max_new_tokens < 1:
             live.complete(Finish.LENGTH)
+        first = len(live.new)
         for token in outcome.next_tokens:
             if live.completion is None:
                 self._write(live, token)
+        self._count(live, outcome, first)
+        if len(outcome.next_tokens) > 1:  # accepted drafts have run already
+            before, live.computed = live.computed, len(live.tokens) - 1
+            self._publish(live, before)
+
+    def _count(self, live: LiveRequest, outcome: Outcome, first: int) -> None:
+        """Keep the record of drafts; `first`: the place of the step's first new token."""
+        record, places = self.speculation, range(first, len(live.new))
+        record.tokens += len(places)
+        record.drafted += len(live.drafts)
+        record.accepted += max(0, len(outcome.next_tokens) - 1)
+        close = zip(places, outcome.near_ties, strict=False)
+        record.near_ties += [(live.number, place) for place, near in close if near]
 
     def _write(self, live: LiveRequest, token: int) -> None:
         """Append a token. What the request's own callbacks raise ends this request only."""
@@ -217,13 +241,23 @@ class Serving:
         return live
 
 
-def _allocate(model: DsaModel, pattern: Pattern, blocks: int) -> PagedCache:
+def _check_drafts(model: DsaModel, drafts: int) -> None:
+    if drafts < 0:
+        raise IxsearchError(f"{drafts} drafts a step: 0 or more can be made")
+    if drafts and model.mtp is None:
+        raise IxsearchError(
+            f"the checkpoint has no MTP layer (model.layers.{model.config.num_hidden_layers}.*),"
+            " so nothing can draft: decode without drafts"
+        )
+
+
+def _allocate(model: DsaModel, pattern: Pattern, blocks: int, mtp: bool) -> PagedCache:
     try:
-        return PagedCache(model.config, pattern, blocks, model.cache_format, model.device)
+        return PagedCache(model.config, pattern, blocks, model.cache_format, model.device, mtp)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        one = PagedCache(model.config, pattern, 1, model.cache_format, model.device).bytes
+        one = PagedCache(model.config, pattern, 1, model.cache_format, model.device, mtp).bytes
         raise MemoryShortError(
             f"a cache of {blocks} blocks, {BLOCK_SIZE} tokens each, takes {gigabytes(blocks * one)}"
             f" on {model.device} and does not fit ({_first_line(error)}): ask for fewer requests"

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+import torch
+
 from ixsearch.patterns import IxsearchError
 from ixsearch.runtime.interface import Request
 from ixsearch.runtime.serving.prefix import BlockKeys
@@ -85,6 +87,10 @@ class LiveRequest:
     prompt_logprobs: dict[int, float] = field(default_factory=dict)
     """By position of the token."""
     completion: Completion | None = None
+    drafts: list[int] = field(default_factory=list)
+    """Guesses of what follows `tokens`, of the step that runs."""
+    draft_state: torch.Tensor | None = None
+    """[d]: what the MTP layer gave at the last row, once all but the newest token have run."""
 
     @property
     def remaining(self) -> int:
@@ -94,6 +100,13 @@ class LiveRequest:
     @property
     def prefilling(self) -> bool:
         return self.remaining > 1
+
+    @property
+    def worth_drafting(self) -> int:
+        """Drafts that could be written, with the model's own token behind them."""
+        if self.draft_state is None or self.remaining != 1:
+            return 0
+        return max(0, self.request.max_new_tokens - len(self.new) - 1)
 
     @property
     def new(self) -> tuple[int, ...]:

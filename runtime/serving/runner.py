@@ -11,8 +11,12 @@ from ixsearch.patterns import Pattern
 from ixsearch.runtime.cache import PagedCache
 from ixsearch.runtime.logprobs import token_logprobs
 from ixsearch.runtime.model import DsaModel
+from ixsearch.runtime.serving.drafter import Drafter
 from ixsearch.runtime.serving.guards import NotFiniteError, first_bad_places
+from ixsearch.runtime.serving.prefix import common_prefix
+from ixsearch.runtime.serving.request import LiveRequest
 from ixsearch.runtime.serving.scheduler import Work
+from ixsearch.runtime.serving.speculation import near_ties
 from ixsearch.runtime.sharing import GroupSharing, OwnSharing, Sharing, TopKBuffer
 from ixsearch.runtime.step import Part, Step
 
@@ -22,7 +26,10 @@ class Outcome:
     """What a step gave for one request."""
 
     next_tokens: tuple[int, ...] = ()
-    """What follows the request's tokens, if all of them have run."""
+    """What follows the request's tokens, if all of them have run: the drafts that are right, and
+    one token of the model's own."""
+    near_ties: tuple[bool, ...] = ()
+    """With drafts, for each of them: could rounding have decided it?"""
     error: NotFiniteError | None = None
 
 
@@ -36,25 +43,35 @@ class Batch:
     tokens_T: torch.Tensor
 
     @classmethod
-    def of(cls, work: Sequence[Work], device: torch.device) -> Batch:
-        parts = [Part(one.live.table, one.live.computed, one.count) for one in work]
-        tokens: list[int] = []
-        for one, part in zip(work, parts, strict=True):
-            tokens += one.live.tokens[part.start : part.stop]
-        return cls(work, parts, Step.of(parts, device), torch.tensor(tokens, device=device))
+    def of(cls, work: Sequence[Work], device: torch.device, drafts: int = 0) -> Batch:
+        """`drafts`: the most that a request may have."""
+        parts, tokens = [], []
+        for one in work:
+            live, start = one.live, one.live.computed
+            own = live.tokens[start : start + one.count] + live.drafts
+            parts.append(Part(live.table, start, len(own)))
+            tokens += own
+        step = Step.of(parts, device, decode_width=1 + drafts)
+        return cls(work, parts, step, torch.tensor(tokens, device=device))
 
     def rows(self, i: int) -> slice:
         """The rows of request i."""
         start = sum(part.count for part in self.parts[:i])
         return slice(start, start + self.parts[i].count)
 
+    def checked_rows(self, i: int) -> range:
+        """Those of request i's last token and its drafts."""
+        stop = self.rows(i).stop
+        return range(stop - 1 - len(self.work[i].live.drafts), stop)
+
 
 class Runner:
     """Runs steps over one cache and one top-k buffer."""
 
-    def __init__(self, model: DsaModel, cache: PagedCache, rows: int) -> None:
+    def __init__(self, model: DsaModel, cache: PagedCache, rows: int, drafts: int = 0) -> None:
         self.model = model
         self.cache = cache
+        self.drafter = Drafter(model, cache.mtp, drafts) if drafts else None
         self.buffer = TopKBuffer(rows, model.config.index_topk, model.device)
 
     def set_pattern(self, pattern: Pattern) -> None:
@@ -62,20 +79,37 @@ class Runner:
 
     def run(self, work: Sequence[Work]) -> list[Outcome]:
         """One forward over all of `work`, in its order: decoding requests first."""
-        batch = Batch.of(work, self.model.device)
+        batch = self._batch(work)
         sharing = self._sharing(batch)
         hidden = self.model.forward(batch.tokens_T, self.cache, batch.step, sharing)
         ends = [i for i, one in enumerate(work) if one.ends]
-        logits = self.model.logits(hidden[[batch.rows(i).stop - 1 for i in ends]])
+        checked = [batch.checked_rows(i) for i in ends]
+        logits = self.model.logits(hidden[[row for rows in checked for row in rows]])
+        by_request = dict(zip(ends, logits.split([len(rows) for rows in checked]), strict=True))
         outcomes = [Outcome() for _ in work]
         if not bool(hidden.isfinite().all() & logits.isfinite().all()):
-            self._blame(batch, outcomes, hidden, dict(zip(ends, logits, strict=True)))
-        for i, token in zip(ends, logits.argmax(-1).tolist(), strict=True):
-            outcomes[i].next_tokens = (token,)
+            self._blame(batch, outcomes, hidden, by_request)
+        for i, logits_TV in by_request.items():
+            self._choose(work[i].live, outcomes[i], logits_TV)
+        if self.drafter is not None:
+            self.drafter.follow(batch, outcomes, hidden)
         for i, one in enumerate(work):
             if one.live.wishes.prompt_logprobs:
                 self._keep_prompt_logprobs(one, batch.parts[i], hidden[batch.rows(i)])
         return outcomes
+
+    def _batch(self, work: Sequence[Work]) -> Batch:
+        if self.drafter is None:
+            return Batch.of(work, self.model.device)
+        self.drafter.draft(work)
+        return Batch.of(work, self.model.device, self.drafter.most)
+
+    def _choose(self, live: LiveRequest, outcome: Outcome, logits_TV: torch.Tensor) -> None:
+        """The model's own tokens, as far as the drafts before them are its own too."""
+        own = logits_TV.argmax(-1).tolist()
+        outcome.next_tokens = tuple(own[: common_prefix(live.drafts, own) + 1])
+        if self.drafter is not None:
+            outcome.near_ties = tuple(near_ties(logits_TV, self.model.dtype))
 
     def _sharing(self, batch: Batch) -> Sharing:
         sources = [one.live.sources for one in batch.work]
@@ -101,7 +135,7 @@ class Runner:
     ) -> None:
         """Give an error to the requests whose own rows are not finite, and to no others."""
         bad = set(batch.step.request_T[~hidden_Td.isfinite().all(-1)].tolist())
-        bad |= {i for i, row_V in logits.items() if not row_V.isfinite().all()}
+        bad |= {i for i, rows_TV in logits.items() if not rows_TV.isfinite().all()}
         sharing = self._sharing(batch)
         places = first_bad_places(self.model, batch.tokens_T, self.cache, batch.step, sharing)
         for i in bad:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -21,6 +21,8 @@ class Work:
 
     live: LiveRequest
     count: int
+    drafts: int = 0
+    """At most so many drafts run behind them."""
 
     @property
     def ends(self) -> bool:
@@ -31,14 +33,19 @@ class Work:
 class Scheduler:
     """Requests that wait, in order, and those that run, oldest first."""
 
-    def __init__(self, pool: BlockPool, limits: Limits, reuse: bool = True) -> None:
+    def __init__(
+        self, pool: BlockPool, limits: Limits, reuse: bool = True, drafts: int = 0
+    ) -> None:
+        """`drafts`: so many are made for a decoding request, where there is room for them."""
         self.pool = pool
         self.limits = limits
         self.reuse = reuse
         """Start from what is cached of a prompt."""
         self.waiting: deque[LiveRequest] = deque()
         self.running: list[LiveRequest] = []
+        self.drafts = drafts
         self._counts: dict[LiveRequest, int] = {}
+        self._drafts: dict[LiveRequest, int] = {}
 
     def schedule(self) -> list[Work]:
         """The next step's work, decoding requests first; empty when there is none.
@@ -49,7 +56,7 @@ class Scheduler:
         Raises:
             RuntimeError: no request can ever run, since blocks are held from outside.
         """
-        self._counts = {}
+        self._counts, self._drafts = {}, {}
         prefills = [live for live in self.running if live.prefilling]
         decodes = [live for live in self.running if not live.prefilling]
         if self.limits.prefill_first:
@@ -65,7 +72,7 @@ class Scheduler:
             raise RuntimeError(
                 f"{self.pool.available} of {self.pool.blocks} blocks, too few to run"
             )
-        work = [Work(live, count) for live, count in self._counts.items()]
+        work = [Work(live, n, self._drafts.get(live, 0)) for live, n in self._counts.items()]
         return sorted(work, key=lambda one: one.count > 1)
 
     def remove(self, live: LiveRequest) -> None:
@@ -75,13 +82,21 @@ class Scheduler:
 
     @property
     def _budget(self) -> int:
-        return self.limits.tokens - sum(self._counts.values())
+        return self.limits.tokens - sum(self._counts.values()) - sum(self._drafts.values())
 
-    def _run(self, requests: Iterable[LiveRequest]) -> None:
-        for live in requests:
+    def _run(self, requests: Sequence[LiveRequest]) -> None:
+        for i, live in enumerate(requests):
             count = min(live.remaining, self._budget)
             if count and live in self.running and self._make_room(live, count):
                 self._counts[live] = count
+                self._add_drafts(live, self._budget - len(requests[i + 1 :]))
+
+    def _add_drafts(self, live: LiveRequest, spare: int) -> None:
+        """Drafts take what others leave: no request waits or is set back for them."""
+        count = min(self.drafts, live.worth_drafting, spare)
+        start = live.computed
+        if count > 0 and self.pool.reserve(live.table, start, start + 1 + count):
+            self._drafts[live] = count
 
     def _make_room(self, live: LiveRequest, count: int) -> bool:
         """Reserve blocks; whoever came later than `live` is set back for it, or itself."""
@@ -95,6 +110,8 @@ class Scheduler:
     def _set_back(self, live: LiveRequest) -> None:
         self.running.remove(live)
         self._counts.pop(live, None)
+        self._drafts.pop(live, None)
+        live.draft_state = None
         self.pool.release(live.table)
         live.computed = 0
         live.preemptions += 1
@@ -116,7 +133,14 @@ class Scheduler:
         """The last token always runs: what follows it is wanted."""
         if not self.reuse or live.wishes.prompt_logprobs:
             return [], 0
-        return self.pool.find(live.keys, live.tokens, len(live.tokens) - 1)
+        blocks, length = self.pool.find(live.keys, live.tokens, len(live.tokens) - 1)
+        return blocks, self._reusable(length)
+
+    def _reusable(self, length: int) -> int:
+        """Of so many cached tokens. The MTP layer's row p goes by token p + 1, so of the last
+        token that two requests have in common it has another's row.
+        """
+        return max(0, length - 1) if self.drafts else length
 
     def _somebody_computes(self, live: LiveRequest, reused: int) -> bool:
         if live.wishes.prompt_logprobs:
@@ -135,7 +159,9 @@ class Scheduler:
             self.pool.release(table)
             # To go on from the middle of a cached block takes one block more.
             whole = reused // BLOCK_SIZE
-            return whole < len(blocks) and self._start(live, blocks[:whole], whole * BLOCK_SIZE)
+            return whole < len(blocks) and self._start(
+                live, blocks[:whole], self._reusable(whole * BLOCK_SIZE)
+            )
         live.table, live.computed, live.reused = table, reused, reused
         self.waiting.remove(live)
         self.running.append(live)
