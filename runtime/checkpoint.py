@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from ixsearch.runtime.shards import CheckpointError, Shards
+from ixsearch.runtime.shards import CheckpointError, Entry, Shards
 
 __all__ = ["Checkpoint", "CheckpointError"]
 
@@ -47,9 +47,15 @@ class Checkpoint:
             pinned: in page-locked memory, from which a copy to CUDA is fast.
 
         Raises:
-            CheckpointError: the file has become shorter.
+            CheckpointError: the file is gone, cannot be read, or has become shorter.
         """
-        entry = self.shards.entries[name]
+        try:
+            return self._read(self.shards.entries[name], pinned)
+        except OSError as error:
+            where = self.folder / self.shards.entries[name].file
+            raise CheckpointError(f"{where} cannot be read: {error.strerror or error}") from None
+
+    def _read(self, entry: Entry, pinned: bool) -> torch.Tensor:
         data = torch.empty(entry.size, dtype=torch.uint8, pin_memory=pinned)
         rest = memoryview(data.numpy())
         with open(self.folder / entry.file, "rb", buffering=0) as file:

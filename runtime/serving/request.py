@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-
-import torch
+from typing import TYPE_CHECKING
 
 from ixsearch.patterns import IxsearchError
 from ixsearch.runtime.interface import Request
 from ixsearch.runtime.serving.prefix import BlockKeys
 from ixsearch.runtime.sharing import Sources
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Finish(Enum):

@@ -343,3 +343,11 @@ def test_old_and_new_spelling_of_rope(deepseek_folder):
     data["rope_theta"] = yarn.pop("rope_theta")
     data["rope_scaling"] = yarn | {"type": yarn.pop("rope_type")}
     assert DsaConfig.from_json(data) == new
+
+
+def test_a_file_that_is_gone_by_the_time_it_is_read(tmp_path):
+    save_file({"a": torch.ones(2)}, tmp_path / "model.safetensors")
+    checkpoint = Checkpoint(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match="cannot be read: No such file"):
+        checkpoint.read("a")
