@@ -7,6 +7,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from ixsearch.patterns.errors import IxsearchError
+from ixsearch.patterns.sync import sync
 
 
 def write_text_atomic(path: str | os.PathLike[str], text: str) -> Path:
@@ -37,8 +38,4 @@ def write_bytes_atomic(path: str | os.PathLike[str], data: bytes) -> Path:
 def _sync_folder(folder: Path) -> None:
     if os.name != "posix":
         return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync(folder)

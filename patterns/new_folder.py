@@ -10,10 +10,11 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from ixsearch.patterns.errors import IxsearchError
+from ixsearch.patterns.sync import sync_folder, sync_tree
 
 
 @contextmanager
@@ -33,9 +34,9 @@ def new_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
                 shutil.rmtree(new)
             new.mkdir()
             yield new
-            _sync_tree(new)
+            sync_tree(new)
             os.rename(new, place)
-            _sync_folder(place.parent)
+            sync_folder(place.parent)
 
 
 def _check_free(place: Path) -> None:
@@ -81,23 +82,3 @@ def _explained(place: Path) -> Iterator[None]:
             f"cannot write {place}: {error.strerror or error} ({error.filename or place})."
             " Nothing was left there; mend this, or give another place, and repeat the command"
         ) from error
-
-
-def _sync_tree(folder: Path) -> None:
-    for root, _, names in os.walk(folder, topdown=False):
-        for name in names:
-            _sync(Path(root, name))
-        _sync_folder(Path(root))
-
-
-def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):  # some network file systems refuse it for folders
-        _sync(folder)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ixsearch.output.folder_check import MARKER, check_place, is_ours, listed_files
 from ixsearch.patterns import IxsearchError
+from ixsearch.patterns.sync import sync_folder, sync_tree
 
 
 def check_output_folder(folder: str | os.PathLike[str]) -> Path:
@@ -52,7 +53,7 @@ def output_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
             try:
                 yield new
                 _mark(new)
-                _sync_tree(new)
+                sync_tree(new)
                 _swap(new, place)
             finally:
                 shutil.rmtree(new, ignore_errors=True)
@@ -69,7 +70,7 @@ def _swap(new: Path, place: Path) -> None:
             os.rename(old, place)
         raise
     with suppress(OSError):  # the new folder is in place; the next run tidies up
-        _sync_folder(place.parent)
+        sync_folder(place.parent)
         _discard(old, place)
 
 
@@ -110,26 +111,6 @@ def _mark(folder: Path) -> None:
     files = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
     text = json.dumps({"written_by": "ixsearch", "files": [MARKER, *files]}, indent=1)
     (folder / MARKER).write_text(text + "\n", encoding="utf-8")
-
-
-def _sync_tree(folder: Path) -> None:
-    for root, _, names in os.walk(folder, topdown=False):
-        for name in names:
-            _sync(Path(root, name))
-        _sync_folder(Path(root))
-
-
-def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):  # some network file systems refuse it for folders
-        _sync(folder)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
