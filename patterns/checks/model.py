@@ -82,7 +82,8 @@ def _check_indexers(letters: str, model: ModelConfig, where: Where) -> list[Find
         return [Finding("IX205", message, "give a checkpoint of a DSA model", Place(model.source))]
     bare = [i for i in full if i not in owners]
     trained = _check_trained(bare, model, where)
-    rest = bare if not trained else [i for i in bare if i not in _trained_shared(model)]
+    shared = _trained_shared(model)
+    rest = [i for i in bare if i not in shared]
     if not rest:
         return trained
     message = f"F on layer {numbers(rest)}: the checkpoint has no indexer weights there"
@@ -91,7 +92,8 @@ def _check_indexers(letters: str, model: ModelConfig, where: Where) -> list[Find
 
 def _check_trained(layers: Sequence[int], model: ModelConfig, where: Where) -> list[Finding]:
     """F on layers that the model was trained with as S."""
-    shared = [i for i in layers if i in _trained_shared(model)]
+    trained = _trained_shared(model)
+    shared = [i for i in layers if i in trained]
     if not shared:
         return []
     message = f"F on layer {numbers(shared)}, which the model's own config has as S"

@@ -881,6 +881,10 @@ BIG: dict[str, tuple[str, Callable[[], str]]] = {
         "config.json",
         lambda: json.dumps(GLM | {"num_hidden_layers": 10**5, "index_topk_freq": 4}),
     ),
+    "10,000 layers, by frequency": (
+        "config.json",
+        lambda: json.dumps(GLM | {"num_hidden_layers": 10**4, "index_topk_freq": 4}),
+    ),
     "100,000 MTP layers": (
         "config.json",
         lambda: json.dumps(CONFIG | {"num_nextn_predict_layers": 10**5}),
