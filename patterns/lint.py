@@ -30,7 +30,7 @@ from ixsearch.patterns.dialects import (
     resolve_in,
     rows_of,
 )
-from ixsearch.patterns.dialects.keys import NEST, PATTERN_KEYS, gather, is_nested, model_values
+from ixsearch.patterns.dialects.keys import NEST, PATTERN_KEYS, is_nested, model_values
 from ixsearch.patterns.errors import IxsearchError, PatternError
 from ixsearch.patterns.export.spelling import overrides_for
 from ixsearch.patterns.findings import Finding, Place, merged, position
@@ -88,11 +88,10 @@ def lint(
     options = options or Options()
     model = model or reading.config
     findings = list(reading.findings)
-    keys = _keys(reading)
-    layers = _num_layers(reading, model, keys)
-    written = read_written(keys, layers, reading)
+    layers = _num_layers(reading, model)
+    written = read_written(reading.keys, layers, reading)
     findings += written.findings
-    if _is_hopeless(keys, findings):
+    if _is_hopeless(reading.keys, findings):
         return Report(reading, model, findings=_in_order(findings))
     letters = written.letters.get(written.key, "")
     if not written.letters and layers and not any(f.level == "error" for f in findings):
@@ -127,22 +126,13 @@ def _own_letters(reading: Reading, model: ModelConfig | None, layers: int) -> st
     return own.letters if own else "F" * layers
 
 
-def _keys(reading: Reading) -> dict[str, Any]:
-    """The pattern's keys that the thing read sets itself."""
-    if reading.config is not None:
-        return dict(gather(reading.config.values, {}).config)
-    top = gather({"num_hidden_layers": 0}, reading.overrides)
-    nested = gather({"text_config": {"num_hidden_layers": 0}}, reading.overrides)
-    return {**nested.overrides, **top.overrides}
-
-
-def _num_layers(reading: Reading, model: ModelConfig | None, keys: Mapping[str, Any]) -> int | None:
+def _num_layers(reading: Reading, model: ModelConfig | None) -> int | None:
     if model:
         return model.num_hidden_layers
     if reading.pattern_file and reading.pattern_file.model.num_hidden_layers:
         return reading.pattern_file.model.num_hidden_layers
     for key in ("index_topk_pattern", "indexer_types"):
-        value = keys.get(key)
+        value = reading.keys.get(key)
         if isinstance(value, str | list) and value:
             return len(value)
     return None
@@ -199,10 +189,9 @@ def _run_engines(
     if not layers:
         message = "the pattern depends on the number of layers, which is not known"
         return (), [Finding("IX216", message, "give --model")]
-    keys = frozenset(_keys(reading))
     if model is not None and not _is_known(model):
         return (), []
-    setting = Setting(reading, written.letters, keys, model, options.stages, options.mtp)
+    setting = Setting(reading, written.letters, model, options.stages, options.mtp)
     config = _config(reading, model, layers, options.mtp)
     is_wrong = any(f.level == "error" for f in before)
     for dialect, asked in _dialects(options.engines, reading, config, findings):
@@ -226,7 +215,7 @@ def _config(
     reading: Reading, model: ModelConfig | None, layers: int, mtp: bool
 ) -> Mapping[str, Any]:
     if model is not None and reading.config not in (None, model):
-        return _with_keys(model.values, _keys(reading))
+        return _with_keys(model.values, reading.keys)
     if model is not None:
         return model.values
     known = reading.pattern_file.model.config() if reading.pattern_file else {}

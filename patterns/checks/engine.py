@@ -23,11 +23,14 @@ class Setting:
     reading: Reading
     written: Mapping[str, str]
     """Key -> the letters that it means."""
-    keys: frozenset[str] = frozenset()
-    """The keys that the thing read sets; those of the model itself are not its fault."""
     model: ModelConfig | None = None
     stages: Stages | None = None
     mtp: bool = False
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys that the thing read sets; those of the model itself are not its fault."""
+        return frozenset(self.reading.keys)
 
     @property
     def model_type(self) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
+from ixsearch.patterns.dialects.keys import NEST, gather
 from ixsearch.patterns.findings import Finding, Place
 from ixsearch.patterns.model_config import ModelConfig
 from ixsearch.patterns.pattern_file import PatternFile
@@ -47,6 +49,15 @@ class Reading:
     spots: Mapping[str, Spot] = field(default_factory=dict)
     """By key."""
     findings: tuple[Finding, ...] = ()
+
+    @cached_property
+    def keys(self) -> Mapping[str, Any]:
+        """The pattern's keys that the thing read sets itself, on whichever level they stand."""
+        if self.config is not None:
+            return dict(gather(self.config.values, {}).config)
+        top = gather({"num_hidden_layers": 0}, self.overrides)
+        nested = gather({NEST: {"num_hidden_layers": 0}}, self.overrides)
+        return {**nested.overrides, **top.overrides}
 
     def place(self, key: str) -> Place | None:
         spot = self.spots.get(key)
