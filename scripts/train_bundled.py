@@ -8,7 +8,10 @@ training with random S layers, and the MTP layer once more: the variant `drop`. 
 a folder of its own as a `deepseek_v32` checkpoint. `figures.json` and `figures.md` say how long
 the phases took and how well both solve held-out problems under layer patterns.
 
-Phases are given in seconds, so a seed does not fix the weights bit for bit.
+Phases are given in seconds, so a seed does not fix the weights bit for bit. `--shape` and `--last`
+make the models that searches are studied on, which have no MTP layer:
+
+    PYTHONPATH=. python scripts/train_bundled.py --shape deep --last sparse --out OUT
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from training.log import Log
 from training.model import DsaModel
 from training.mtp import DraftLayer
 from training.patterns import PatternTable
-from training.shape import Shape
+from training.shape import SHAPES
 from training.stages import compile_stages
 from training.trainer import Settings, Trainer
 
@@ -37,13 +40,14 @@ from training.trainer import Settings, Trainer
 def main() -> None:
     options = parse()
     log = Log(options.out)
-    budget = Budget(options.budget, PLAN | dict(options.seconds))
+    budget = Budget(options.budget, _plan(options))
     prepare_torch(options.seed)
     model, draft = make(options)
     settings = Settings(
         seed=options.seed,
         batch=options.batch,
         workers=options.workers,
+        rate=options.rate,
         stage=0.0 if options.start == "dense" else 1.0,
     )
     log.figures["run"] = describe(settings, model, draft)
@@ -85,7 +89,9 @@ def run(trainer: Trainer, budget: Budget, options: argparse.Namespace) -> None:
         "redraft": lambda seconds: trainer.draft_phase("redraft", seconds, dense=False),
     }
     names = list(phases)
-    for name in names[names.index(options.start) :]:
+    wanted = names[names.index(options.start) : names.index(options.last) + 1]
+    with_mtp = options.last not in ("dense", "warm", "sparse")
+    for name in wanted:
         phases[name](budget.seconds(name))
         if name in ("dense", "warm", "sparse"):
             result = grade(model, exams["test"], dense=name == "dense", batch=batch)
@@ -95,7 +101,7 @@ def run(trainer: Trainer, budget: Budget, options: argparse.Namespace) -> None:
                 log.say("too little was learned to go on")
                 return
         if name in ("dense", "sparse", "drop"):
-            export_folder(options.out / name, model, draft)
+            export_folder(options.out / name, model, draft if with_mtp else None)
         if name in ("draft", "redraft"):
             finish("sparse" if name == "draft" else "drop")
 
@@ -109,7 +115,10 @@ def parse() -> argparse.Namespace:
         "--seconds", nargs="*", type=phase_seconds, default=[], metavar="PHASE=SECONDS"
     )
     parser.add_argument("--start", choices=list(PLAN), default="dense", help="the first phase")
+    parser.add_argument("--last", choices=list(PLAN), default="redraft", help="the last phase")
     parser.add_argument("--model", type=Path, help="the folder to start from")
+    parser.add_argument("--shape", choices=list(SHAPES), default="bundled")
+    parser.add_argument("--rate", type=float, default=1.0, help="of the rates in dense training")
     parser.add_argument("--batch", type=int, default=32, help="documents a step")
     parser.add_argument("--workers", type=int, default=10, help="processes that make lessons")
     parser.add_argument("--calibration", type=int, default=64, help="documents of the search")
@@ -119,6 +128,13 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--random", type=int, default=20, help="random patterns of each budget")
     return parser.parse_args()
+
+
+def _plan(options: argparse.Namespace) -> dict[str, float]:
+    """Seconds of the phases up to the last that is wanted."""
+    seconds = PLAN | dict(options.seconds)
+    names = list(PLAN)
+    return {name: seconds[name] for name in names[: names.index(options.last) + 1]}
 
 
 def phase_seconds(text: str) -> tuple[str, float]:
@@ -140,7 +156,7 @@ def make(options: argparse.Namespace) -> tuple[DsaModel, DraftLayer]:
     device, dtype = ("cuda", torch.bfloat16) if cuda else ("cpu", torch.float32)
     if options.model:
         return load_folder(options.model, dtype, device)
-    shape = Shape()
+    shape = SHAPES[options.shape]
     return DsaModel(shape, dtype).to(device), DraftLayer(shape).to(device)
 
 

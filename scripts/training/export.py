@@ -26,23 +26,27 @@ _COPIES = {
 """What the MTP layer has in a checkpoint and shares with the model."""
 
 
-def export_folder(folder: Path, model: DsaModel, draft: DraftLayer) -> None:
-    """Write configuration, tokenizer and weights, in bfloat16 but for the routers."""
+def export_folder(folder: Path, model: DsaModel, draft: DraftLayer | None) -> None:
+    """Write configuration, tokenizer and weights, in bfloat16 but for the routers.
+
+    `draft`: the MTP layer, where it is part of the model.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     shape = model.shape
-    _write_json(folder / "config.json", shape.config())
+    _write_json(folder / "config.json", shape.config(mtp_layers=0 if draft is None else 1))
     _write_json(folder / "generation_config.json", {**special_tokens(), "do_sample": False})
     _write_json(folder / "tokenizer_config.json", tokenizer_config(shape.max_position_embeddings))
     build_tokenizer().save(str(folder / "tokenizer.json"))
     write_shards(folder, checkpoint_tensors(model, draft))
 
 
-def checkpoint_tensors(model: DsaModel, draft: DraftLayer) -> dict[str, torch.Tensor]:
+def checkpoint_tensors(model: DsaModel, draft: DraftLayer | None) -> dict[str, torch.Tensor]:
     """All tensors by their names in a checkpoint, on the CPU."""
     state = dict(model.state_dict())
-    prefix = f"model.layers.{model.shape.num_hidden_layers}."
-    state |= {prefix + _flat(name): tensor for name, tensor in draft.state_dict().items()}
-    state |= {prefix + name: state[source] for name, source in _COPIES.items()}
+    if draft is not None:
+        prefix = f"model.layers.{model.shape.num_hidden_layers}."
+        state |= {prefix + _flat(name): tensor for name, tensor in draft.state_dict().items()}
+        state |= {prefix + name: state[source] for name, source in _COPIES.items()}
     tensors = {}
     for name, tensor in state.items():
         dtype = torch.float32 if name.endswith(_FLOAT32) else torch.bfloat16
@@ -82,7 +86,7 @@ def write_shards(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
 def load_folder(
     folder: Path, dtype: torch.dtype = torch.float32, device: str = "cpu"
 ) -> tuple[DsaModel, DraftLayer]:
-    """The model and its MTP layer as they were exported; `dtype` is that of the hidden states."""
+    """The model and its MTP layer, a new one if there is none; `dtype`: of the hidden states."""
     config = json.loads((folder / "config.json").read_text())
     shape = Shape(
         **{name: config[name] for name in Shape.__dataclass_fields__ if name in config},
@@ -92,8 +96,9 @@ def load_folder(
     tensors = read_tensors(sorted(folder.glob("*.safetensors")))
     prefix = f"model.layers.{shape.num_hidden_layers}."
     model.load_state_dict({name: _take(tensors, name) for name in model.state_dict()})
-    names = {name: prefix + _flat(name) for name in draft.state_dict()}
-    draft.load_state_dict({name: _take(tensors, source) for name, source in names.items()})
+    if config["num_nextn_predict_layers"]:
+        names = {name: prefix + _flat(name) for name in draft.state_dict()}
+        draft.load_state_dict({name: _take(tensors, source) for name, source in names.items()})
     return model.to(device), draft.to(device)
 
 

@@ -1,8 +1,8 @@
-"""The shape of the bundled model; the names are those of `config.json`."""
+"""Shapes of the models that are trained here; the names are those of `config.json`."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ixsearch.tasks.words import BOS, NEWLINE, PAD, VOCABULARY
@@ -43,7 +43,7 @@ class Shape:
         """Of one head: the part without positions, then the rotated part."""
         return self.qk_nope_head_dim + self.qk_rope_head_dim
 
-    def config(self) -> dict[str, Any]:
+    def config(self, mtp_layers: int = 1) -> dict[str, Any]:
         """`config.json`, with the keys that serving engines read beside those of transformers."""
         sizes = asdict(self)
         theta = sizes.pop("rope_theta")
@@ -53,7 +53,7 @@ class Shape:
             "dtype": "bfloat16",
             **sizes,
             "num_key_value_heads": self.num_attention_heads,
-            "num_nextn_predict_layers": 1,
+            "num_nextn_predict_layers": mtp_layers,
             "attention_bias": False,
             "hidden_act": "silu",
             "moe_layer_freq": 1,
@@ -65,6 +65,24 @@ class Shape:
             "tie_word_embeddings": False,
             **special_tokens(),
         }
+
+
+_NARROW = Shape(
+    hidden_size=128,
+    q_lora_rank=64,
+    kv_lora_rank=64,
+    qk_nope_head_dim=32,
+    v_head_dim=32,
+)
+SHAPES = {
+    "bundled": Shape(),
+    "deep": replace(_NARROW, num_hidden_layers=48, first_k_dense_replace=48, intermediate_size=192),
+    "small": replace(
+        _NARROW, num_hidden_layers=10, first_k_dense_replace=10, intermediate_size=256
+    ),
+}
+"""`deep` and `small` are what searches are studied on: a deep model, and one whose 512 patterns
+can all be scored."""
 
 
 def special_tokens() -> dict[str, int]:

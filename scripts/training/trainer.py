@@ -38,6 +38,8 @@ class Settings:
     batch: int = 32
     tokens: int = 1024
     workers: int = 10
+    rate: float = 1.0
+    """Of the learning rates in dense training; a deeper model wants less."""
     warm_distil: int = 16
     """Documents of a batch on which indexers learn under dense attention."""
     distil: int = 6
@@ -80,7 +82,7 @@ class Trainer:
 
     def dense(self, seconds: float) -> None:
         """Language modelling under dense attention, while the world of the lessons grows."""
-        self._run("dense", seconds, self._dense_step, _half_then_down, look=self._grow)
+        self._run("dense", seconds, self._dense_step, self._dense_rate, look=self._grow)
         self.stream.stage = 1.0
 
     def warm(self, seconds: float) -> None:
@@ -223,6 +225,9 @@ class Trainer:
         tokens, kinds = next(self._lessons)
         to = {"device": self.device, "non_blocking": True}
         return tokens.to(**to).long(), kinds.to(**to)
+
+    def _dense_rate(self, number: int, progress: float) -> float:
+        return self.settings.rate * _half_then_down(number, progress)
 
     def _grow(self, report: Report, progress: float) -> None:
         """A larger world once what is recited is known; and whatever is known, a whole one for
