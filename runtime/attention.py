@@ -5,6 +5,8 @@ Letters as in `ixsearch.kernels`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 
 from ixsearch import kernels
@@ -19,6 +21,21 @@ from ixsearch.runtime.step import Step
 
 class MissingSourceError(RuntimeError):
     """An S layer was run with no F layer before it in this forward."""
+
+
+class Projected(NamedTuple):
+    """What a layer's attention works on, before anything is selected."""
+
+    q_latent_TL: torch.Tensor
+    """Normed; the indexer shares it."""
+    query_THC: torch.Tensor
+    """Absorbed, C = R + P."""
+    ckv_TR: torch.Tensor
+    """Normed latents."""
+    kpe_TP: torch.Tensor
+    """Rotated rope keys."""
+    angles: tuple[torch.Tensor, torch.Tensor]
+    """cos and sin, of MLA and of the indexer alike."""
 
 
 class Attention:
@@ -64,42 +81,45 @@ class Attention:
             MissingSourceError: an S layer with nothing carried.
         """
         c = self.config
-        q_latent = rms_norm(self.q_a(hidden_Td), self.q_a_norm, c.latent_norm_eps)
-        angles = table.at(step.positions_T, step.furthest)
-        self._store(hidden_Td, angles, cache, step)
-        topk = self._topk(hidden_Td, q_latent, full, carried, cache, angles, step)
+        p = self.project(hidden_Td, table, step)
+        kernels.latent_store(p.ckv_TR, p.kpe_TP, cache.latent, step.slots_T)
+        topk = self._topk(hidden_Td, p, full, carried, cache, step)
         out_THR, _ = kernels.sparse_mla(
-            self._absorbed_query(q_latent, angles),
+            p.query_THC,
             cache.latent,
             topk.slots_TK,
             topk.counts_T,
             c.softmax_scale,
             c.kv_lora_rank,
         )
-        out_HTV = torch.bmm(out_THR.transpose(0, 1), self.value_up_HRV)
-        return self.o_proj(out_HTV.transpose(0, 1).flatten(1)), topk
+        return self.output(out_THR), topk
 
-    def _store(
-        self,
-        hidden_Td: torch.Tensor,
-        angles: tuple[torch.Tensor, torch.Tensor],
-        cache: LayerCache,
-        step: Step,
-    ) -> None:
+    def project(self, hidden_Td: torch.Tensor, table: RotaryTable, step: Step) -> Projected:
+        """All that attention and indexer need of the hidden states after the input norm."""
         c = self.config
+        angles = table.at(step.positions_T, step.furthest)
+        q_latent = rms_norm(self.q_a(hidden_Td), self.q_a_norm, c.latent_norm_eps)
         ckv, kpe = self.kv_a(hidden_Td).split([c.kv_lora_rank, c.qk_rope_head_dim], -1)
-        ckv = rms_norm(ckv, self.kv_a_norm, c.latent_norm_eps)
-        kpe = kernels.rope(kpe, *angles, "interleaved")
-        kernels.latent_store(ckv, kpe, cache.latent, step.slots_T)
+        return Projected(
+            q_latent,
+            self._absorbed_query(q_latent, angles),
+            rms_norm(ckv, self.kv_a_norm, c.latent_norm_eps),
+            kernels.rope(kpe, *angles, "interleaved"),
+            angles,
+        )
+
+    def output(self, out_THR: torch.Tensor) -> torch.Tensor:
+        """What the heads read of the latents -> what the layer adds [T, d]."""
+        out_HTV = torch.bmm(out_THR.transpose(0, 1), self.value_up_HRV)
+        return self.o_proj(out_HTV.transpose(0, 1).flatten(1))
 
     def _topk(
         self,
         hidden_Td: torch.Tensor,
-        q_latent: torch.Tensor,
+        p: Projected,
         full: bool | torch.Tensor,
         carried: TopK | None,
         cache: LayerCache,
-        angles: tuple[torch.Tensor, torch.Tensor],
         step: Step,
     ) -> TopK:
         if full is not True and carried is None:
@@ -108,7 +128,7 @@ class Attention:
             return carried
         if self.indexer is None or cache.indexer_keys is None:
             raise MissingSourceError(f"layer {self.layer} is F and has no indexer weights or cache")
-        own = self.indexer(hidden_Td, q_latent, angles, cache.indexer_keys, step)
+        own = self.indexer(hidden_Td, p.q_latent_TL, p.angles, cache.indexer_keys, step)
         return own if full is True else own.where(full, carried)
 
     def _absorbed_query(

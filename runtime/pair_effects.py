@@ -1,0 +1,162 @@
+"""What one layer's use of another's indices does to the output, to first order.
+
+With o_j what the heads of layer j read in the all-F forward (before the value projection),
+D_ij = o_j(indices of layer i) - o_j(own indices) and g_j the gradient of sum_t v_t . logits_t at
+o_j, where v_t has mean 0 and covariance diag(p_t) - p_t p_t^T (p_t: all-F's next-token
+probabilities), the effect of layer j reading layer i is e_ij = g_j . D_ij. The second-order
+expansion of the divergence of a pattern is then 1/2 E_v[(sum over S layers j of e_(source of j) j)^2].
+
+Letters: V draws of v; L layers; others as in `ixsearch.kernels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from ixsearch import kernels
+from ixsearch.runtime.attention import Projected
+from ixsearch.runtime.cache import LayerCache, blocks_for
+from ixsearch.runtime.indexer import TopK
+from ixsearch.runtime.interface import Document, Progress
+from ixsearch.runtime.model import DecoderLayer, DsaModel
+from ixsearch.runtime.norm import rms_norm
+from ixsearch.runtime.selected_attention import SelectedAttention
+from ixsearch.runtime.step import Step
+
+LOGIT_ELEMENTS = 1 << 22
+
+
+@dataclass(frozen=True)
+class _Forward:
+    """The all-F forward of a document: what each layer began with, and what it selected."""
+
+    step: Step
+    inputs: list[torch.Tensor]
+    topks: list[TopK]
+    last: torch.Tensor
+
+
+def pair_effects(
+    model: DsaModel,
+    document: Document,
+    draws: int,
+    generator: torch.Generator,
+    progress: Progress | None = None,
+) -> torch.Tensor:
+    """Effects float64 [V, L, L] on the CPU: of layer j (last dim) reading layer i < j.
+
+    Layers without an indexer read their source of the all-F forward; their effects are relative to
+    that. Entries that no pattern can have are 0.
+
+    Only one layer's graph is alive at a time: each is computed again on the way back.
+    """
+    found = _forward(model, document)
+    gradients = _top_gradients(model, document, found.last, draws, generator)
+    layers = model.config.num_hidden_layers
+    effects = torch.zeros(draws, layers, layers, dtype=torch.float64)
+    for j in reversed(range(1, layers)):
+        gradients, by_heads, layer_p, own = _back(model, j, found, gradients)
+        for i in (i for i in model.indexer_layers if i < j):
+            effects[:, i, j] = _effect(model, layer_p, own, found.topks[i], by_heads)
+        if progress is not None:
+            progress(1 - j / layers)
+    return effects
+
+
+@torch.no_grad()
+def _forward(model: DsaModel, document: Document) -> _Forward:
+    table = list(range(blocks_for(len(document.tokens))))
+    step = Step.prefill(table, 0, len(document.tokens), model.device)
+    scratch = LayerCache.allocate(
+        model.config, True, len(table), model.cache_format, model.device
+    )
+    x = model.embed(torch.tensor(document.tokens, device=model.device))
+    inputs, topks, carried = [], [], None
+    for number, layer in enumerate(model.layers):
+        inputs.append(x)
+        full = number in model.indexer_layers
+        x, carried = layer(x, full, carried, scratch, model.table, step)
+        topks.append(carried)
+    return _Forward(step, inputs, topks, x)
+
+
+def _top_gradients(
+    model: DsaModel,
+    document: Document,
+    last: torch.Tensor,
+    draws: int,
+    generator: torch.Generator,
+) -> list[torch.Tensor]:
+    """Gradients [T, d] of sum_t v_t . logits_t at the last hidden states, one for each draw."""
+    rows = torch.tensor(document.scored_targets(model.config.index_topk), device=model.device) - 1
+    x = last.detach().requires_grad_()
+    gradients = [torch.zeros_like(last) for _ in range(draws)]
+    step = max(1, LOGIT_ELEMENTS // model.config.vocab_size)
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        with torch.enable_grad():
+            logits = model.logits(model.final_norm(x[part]))
+        p = logits.detach().double().softmax(-1)
+        for total in gradients:
+            noise = torch.randn(p.shape, generator=generator, dtype=p.dtype).to(p.device)
+            v = p.sqrt() * noise
+            v = v - p * v.sum(-1, keepdim=True)
+            (grad,) = torch.autograd.grad(logits, x, v.to(logits.dtype), retain_graph=True)
+            total += grad
+    return gradients
+
+
+def _back(
+    model: DsaModel, number: int, found: _Forward, gradients: Sequence[torch.Tensor]
+) -> tuple[list[torch.Tensor], list[torch.Tensor], Projected, torch.Tensor]:
+    """Through one layer: gradients at its input and at what its heads read, a pair for each draw."""
+    layer = model.layers[number]
+    x = found.inputs[number].detach().requires_grad_()
+    with torch.enable_grad():
+        p, heads, out = _through(model, layer, x, found.topks[number], found.step)
+    pairs = [
+        torch.autograd.grad(out, (x, heads), gradient, retain_graph=True) for gradient in gradients
+    ]
+    detached = Projected(*(part.detach() for part in p[:-1]), p.angles)
+    return [a for a, _ in pairs], [b for _, b in pairs], detached, heads.detach()
+
+
+def _through(
+    model: DsaModel, layer: DecoderLayer, x_Td: torch.Tensor, topk: TopK, step: Step
+) -> tuple[Projected, torch.Tensor, torch.Tensor]:
+    """The layer on what it selected, with a graph: projections, what the heads read, output."""
+    c = model.config
+    p = layer.attention.project(rms_norm(x_Td, layer.input_norm, layer.eps), model.table, step)
+    kv_SC = torch.cat((p.ckv_TR, p.kpe_TP), -1)
+    heads = SelectedAttention.apply(
+        p.query_THC, kv_SC, topk.logical_TK, topk.counts_T, c.softmax_scale, c.kv_lora_rank
+    )
+    x_Td = x_Td + layer.attention.output(heads)
+    return p, heads, x_Td + layer.mlp(rms_norm(x_Td, layer.mlp_norm, layer.eps))
+
+
+@torch.no_grad()
+def _effect(
+    model: DsaModel,
+    p: Projected,
+    own_THR: torch.Tensor,
+    topk: TopK,
+    by_heads: Sequence[torch.Tensor],
+) -> torch.Tensor:
+    """g_j . D_ij, one for each draw. Up to `index_topk` tokens all select the same: D is 0."""
+    c = model.config
+    rows = slice(min(c.index_topk, len(own_THR)), None)
+    kv_SC = torch.cat((p.ckv_TR, p.kpe_TP), -1)
+    other_THR, _ = kernels.sparse_mla(
+        p.query_THC[rows],
+        kv_SC,
+        topk.logical_TK[rows],
+        topk.counts_T[rows],
+        c.softmax_scale,
+        c.kv_lora_rank,
+    )
+    change = (other_THR - own_THR[rows]).double()
+    return torch.stack([(g[rows].double() * change).sum() for g in by_heads]).cpu()
