@@ -29,7 +29,9 @@ EXAMPLES = """\
 \b
 Examples:
   ixsearch evaluate --pattern FSFSFSFSFSFSFSFS
+  ixsearch evaluate --pattern FSFSFSFSFSFSFSFS --task ixsearch_word_problems_short
   ixsearch evaluate ./my-model --pattern out/pattern.yaml --documents texts.jsonl
+  ixsearch evaluate ./my-model --pattern P --documents texts.jsonl --task my_task.yaml
 """
 
 
@@ -42,6 +44,15 @@ def evaluate(
         ),
     ] = ...,
     documents: Documents = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What to decode: a name that `ixsearch tasks` lists, the YAML file of an lm-eval"
+            " task of yours, or a name that lm-eval knows. Default: the bundled model's word"
+            " problems; for other models GSM8K, if --gsm8k is given.",
+        ),
+    ] = None,
     gsm8k: Gsm8k = None,
     context: Context = None,
     questions: NumQuestions = None,
@@ -66,7 +77,17 @@ def evaluate(
         from ixsearch.output.progress import RunProgress
 
         sources = Sources(
-            model, documents, gsm8k, context, questions, seed, device, offload, fp8, latent_norm_eps
+            model,
+            documents,
+            gsm8k,
+            context,
+            questions,
+            seed,
+            device,
+            offload,
+            fp8,
+            latent_norm_eps,
+            task,
         )
         said = [str(f) for f in subject.findings if f.level == "warning"]
         with RunProgress(PHASES, bars=not as_json) as progress:

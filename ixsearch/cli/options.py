@@ -36,7 +36,8 @@ Context = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="Tokens of a gsm8k-long document. Default: four times the model's index_topk.",
+        help="Tokens of a gsm8k-long document, and of a prompt of a gsm8k_long task. Default: four"
+        " times the model's index_topk.",
     ),
 ]
 NumQuestions = Annotated[
