@@ -9,6 +9,7 @@ import typer
 
 from ixsearch.cli.errors import when_interrupted
 from ixsearch.cli.options import (
+    Cache,
     Context,
     Device,
     Documents,
@@ -48,6 +49,7 @@ def compare(
     offload: Offload = False,
     fp8: Fp8 = None,
     latent_norm_eps: LatentNormEps = None,
+    cache: Cache = "float",
     tolerance: Tolerance = 0.03,
     as_json: Json = False,
 ) -> None:
@@ -68,7 +70,16 @@ def compare(
         from ixsearch.output.progress import RunProgress
 
         sources = Sources(
-            model, documents, gsm8k, context, None, seed, device, offload, fp8, latent_norm_eps
+            model=model,
+            documents=documents,
+            gsm8k=gsm8k,
+            context=context,
+            seed=seed,
+            device=device,
+            offload=offload,
+            fp8=fp8,
+            latent_norm_eps=latent_norm_eps,
+            cache=cache,
         )
         with RunProgress(PHASES, bars=not as_json) as progress:
             found = run(*patterns, sources, progress, tolerance)

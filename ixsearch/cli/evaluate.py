@@ -9,6 +9,7 @@ import typer
 
 from ixsearch.cli.errors import when_interrupted
 from ixsearch.cli.options import (
+    Cache,
     Context,
     Device,
     Documents,
@@ -61,6 +62,7 @@ def evaluate(
     offload: Offload = False,
     fp8: Fp8 = None,
     latent_norm_eps: LatentNormEps = None,
+    cache: Cache = "float",
     tolerance: Tolerance = 0.03,
     as_json: Json = False,
 ) -> None:
@@ -77,17 +79,18 @@ def evaluate(
         from ixsearch.output.progress import RunProgress
 
         sources = Sources(
-            model,
-            documents,
-            gsm8k,
-            context,
-            questions,
-            seed,
-            device,
-            offload,
-            fp8,
-            latent_norm_eps,
-            task,
+            model=model,
+            documents=documents,
+            gsm8k=gsm8k,
+            context=context,
+            questions=questions,
+            seed=seed,
+            device=device,
+            offload=offload,
+            fp8=fp8,
+            latent_norm_eps=latent_norm_eps,
+            cache=cache,
+            task=task,
         )
         said = [str(f) for f in subject.findings if f.level == "warning"]
         with RunProgress(PHASES, bars=not as_json) as progress:

@@ -10,6 +10,7 @@ import typer
 
 from ixsearch.cli.errors import when_interrupted
 from ixsearch.cli.options import (
+    Cache,
     Context,
     Device,
     Documents,
@@ -89,6 +90,7 @@ def optimize(
     offload: Offload = False,
     fp8: Fp8 = None,
     latent_norm_eps: LatentNormEps = None,
+    cache: Cache = "float",
     as_json: Json = False,
 ) -> None:
     """Search the pattern with which a model loses least, for several numbers of F layers.
@@ -109,16 +111,17 @@ def optimize(
 
         settings = Settings(
             sources=Sources(
-                model,
-                documents,
-                gsm8k,
-                context,
-                questions,
-                seed,
-                device,
-                offload,
-                fp8,
-                latent_norm_eps,
+                model=model,
+                documents=documents,
+                gsm8k=gsm8k,
+                context=context,
+                questions=questions,
+                seed=seed,
+                device=device,
+                offload=offload,
+                fp8=fp8,
+                latent_norm_eps=latent_norm_eps,
+                cache=cache,
             ),
             budget=budget,
             retention=retention,

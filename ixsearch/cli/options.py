@@ -57,6 +57,14 @@ Offload = Annotated[
         " takes.",
     ),
 ]
+Cache = Annotated[
+    Literal["float", "fp8-indexer", "fp8"],
+    typer.Option(
+        help="How keys and latents are cached, in scoring and in decoding: as floats, or in fp8 as"
+        " serving engines can have them, the indexer's keys alone or both. It changes scores: a"
+        " study has one form.",
+    ),
+]
 Fp8 = Annotated[
     Literal["keep", "dequantise"] | None,
     typer.Option(

@@ -46,6 +46,8 @@ class Sources:
     """Leave the weights on disk: documents can be scored, nothing decoded or timed."""
     fp8: str | None = None
     latent_norm_eps: float | None = None
+    cache: str = "auto"
+    """As `NativeEngine.load` has it."""
     task: str | None = None
     """What to decode: a task of ours or of lm-eval, or the path of one's description. None: as the
     documents and `gsm8k` suggest."""
@@ -110,6 +112,7 @@ def load_inputs(sources: Sources) -> Inputs:
         latent_norm_eps=sources.latent_norm_eps,
         fp8=sources.fp8,
         offload=sources.offload,
+        cache=sources.cache,
     )
     tokenizer = Tokenizer.load(folder)
     model = engine.describe()
