@@ -169,6 +169,7 @@ def _room(
     if largest > budget:
         raise IxsearchError(
             f"the largest layer takes {largest:,} bytes on the device, and {budget:,} are to be"
-            " used: one layer at a time must fit; keep FP8 weights in FP8, or use a larger device"
+            " used: one layer at a time must fit; raise --device-memory where it is given, keep FP8"
+            " weights in FP8, or use a larger device"
         )
     return budget - largest

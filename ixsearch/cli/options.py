@@ -57,6 +57,15 @@ Offload = Annotated[
         " takes.",
     ),
 ]
+DeviceMemory = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        metavar="GB",
+        help="With --offload: gigabytes (1e9 bytes) of the device for one layer and the states."
+        " Default: most of what is free on CUDA, no limit on a CPU.",
+    ),
+]
 Cache = Annotated[
     Literal["float", "fp8-indexer", "fp8"],
     typer.Option(

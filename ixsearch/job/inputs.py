@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 
 from ixsearch.job import documents
@@ -44,6 +45,8 @@ class Sources:
     device: str | None = None
     offload: bool = False
     """Leave the weights on disk: documents can be scored, nothing decoded or timed."""
+    device_memory: float | None = None
+    """With `offload`: gigabytes of the device for weights and states."""
     fp8: str | None = None
     latent_norm_eps: float | None = None
     cache: str = "auto"
@@ -51,6 +54,11 @@ class Sources:
     task: str | None = None
     """What to decode: a task of ours or of lm-eval, or the path of one's description. None: as the
     documents and `gsm8k` suggest."""
+
+    @property
+    def device_budget(self) -> int | None:
+        """Bytes of the device."""
+        return None if self.device_memory is None else int(self.device_memory * 1e9)
 
     @property
     def has_long_documents(self) -> bool:
@@ -112,6 +120,7 @@ def load_inputs(sources: Sources) -> Inputs:
         latent_norm_eps=sources.latent_norm_eps,
         fp8=sources.fp8,
         offload=sources.offload,
+        device_budget=sources.device_budget,
         cache=sources.cache,
     )
     tokenizer = Tokenizer.load(folder)
@@ -142,6 +151,12 @@ def load_inputs(sources: Sources) -> Inputs:
 
 
 def _check_offload(sources: Sources) -> None:
+    if sources.device_memory is not None and not isfinite(sources.device_memory):
+        raise IxsearchError(f"--device-memory {sources.device_memory}: write gigabytes")
+    if sources.device_memory is not None and not sources.offload:
+        raise IxsearchError(
+            "--device-memory belongs to --offload: without it the whole model is on the device"
+        )
     for_task = sources.gsm8k is not None and not sources.has_long_documents
     if sources.offload and (sources.task or sources.questions is not None or for_task):
         raise IxsearchError(

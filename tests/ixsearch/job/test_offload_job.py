@@ -13,6 +13,7 @@ from ixsearch.results import Quality
 from ixsearch.runtime import NativeEngine
 from ixsearch.runtime.checkpoint import Checkpoint
 from ixsearch.runtime.quantise import quantise_checkpoint
+from ixsearch.runtime.score import Scorer
 from ixsearch.runtime.tokenizer import Tokenizer
 
 from .small import make_documents, make_model, refused, run
@@ -98,6 +99,28 @@ def test_the_switches_reach_the_engine(place, tmp_path):
     assert run(*search, *kept, "--n-trials", 3)[0] == 0
     text = refused(*search, *kept, "--latent-norm-eps", "0.5")
     assert "latent_norm_eps: not set in the study, 0.5 now" in text
+
+
+def test_a_limit_on_the_memory_of_the_device(place, monkeypatch):
+    """States get what one layer leaves of it; a limit below one layer is refused."""
+    model, texts = place
+    args = ("--model", model, "--documents", texts)
+    rooms = []
+    plain = Scorer._place_of_states
+    monkeypatch.setattr(
+        Scorer,
+        "_place_of_states",
+        lambda self, *args: rooms.append(self.model.state_room) or plain(self, *args),
+    )
+    want, _ = compared(*args, "--offload")
+    got, _ = compared(*args, "--offload", "--device-memory", "0.25")
+    assert got == want
+    assert rooms[0] is None and 0.25e9 - 100_000 < rooms[-1] < 0.25e9
+    compare = ("compare", "FFFFF", "FSFSF", *args, "--device", "cpu")
+    text = refused(*compare, "--offload", "--device-memory", "0.00001")
+    assert "and 10,000 are to be used" in text and "raise --device-memory" in text
+    assert "belongs to --offload" in refused(*compare, "--device-memory", "1")
+    assert "write gigabytes" in refused(*compare, "--offload", "--device-memory", "inf")
 
 
 @pytest.mark.parametrize("cache", ["fp8-indexer", "fp8"])
