@@ -63,10 +63,10 @@ class TaskScore:
     task: str
     questions: int
     strict: float
-    """exact_match, strict-match filter, 0 to 1."""
+    """Share of right answers by `metric`, with the strict-match filter where there is one."""
     strict_stderr: float
     flexible: float
-    """exact_match, flexible-extract filter, 0 to 1."""
+    """The same with the flexible-extract filter."""
     flexible_stderr: float
     share_past_topk: float
     """Share of generated positions past `index_topk`: at 0 the task cannot see a pattern."""
@@ -74,6 +74,8 @@ class TaskScore:
     """Strict match, question by question, in one order for every pattern, so that they pair."""
     digest: str = ""
     """Hash of the prompts and targets, hex: two scores can be paired when it is the same."""
+    metric: str = "exact_match"
+    """lm-eval's name of what calls an answer right."""
 
 
 @dataclass(frozen=True)

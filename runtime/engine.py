@@ -24,6 +24,7 @@ from ixsearch.runtime.interface import (
     Workload,
 )
 from ixsearch.runtime.measure import measure
+from ixsearch.runtime.memory import is_out_of_memory
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.offload import load_offloaded
 from ixsearch.runtime.score import Scorer
@@ -118,8 +119,13 @@ class NativeEngine:
 
     def set_pattern(self, pattern: Pattern) -> None:
         self.model.check_pattern(pattern)
-        if self._serving is not None:
-            self._serving.set_pattern(pattern)
+        try:
+            if self._serving is not None:
+                self._serving.set_pattern(pattern)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            self._serving = None  # the next `generate` makes a cache that fits
         self._pattern = pattern
 
     def generate(

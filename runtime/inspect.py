@@ -14,6 +14,7 @@ from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.shards import CheckpointError, Shards
 from ixsearch.runtime.sizes import (
     COMPONENTS,
+    THOUSAND,
     CacheCost,
     WeightSize,
     cache_costs,
@@ -50,8 +51,6 @@ EXPERT_SIZES = (
     "n_group",
     "topk_group",
 )
-THOUSAND = 1024
-"""Tokens that "1K tokens" are."""
 
 
 @dataclass(frozen=True)

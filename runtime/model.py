@@ -16,11 +16,13 @@ from ixsearch.runtime.cache_format import CacheFormat
 from ixsearch.runtime.checkpoint import Checkpoint
 from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.indexer import TopK
+from ixsearch.runtime.memory import memory_needs, memory_there
 from ixsearch.runtime.mlp import Mlp, Moe
 from ixsearch.runtime.mtp import MtpLayer
 from ixsearch.runtime.norm import rms_norm
 from ixsearch.runtime.rotary import RotaryTable
 from ixsearch.runtime.sharing import GroupSharing, Sharing, TopKBuffer
+from ixsearch.runtime.sizes import weight_bytes
 from ixsearch.runtime.source import Placement, Source
 from ixsearch.runtime.step import Step
 from ixsearch.runtime.top import Top
@@ -73,8 +75,13 @@ class DsaModel:
         device: torch.device,
         cache: str = "auto",
         state_room: int | None = None,
+        weight_bytes: int = 0,
     ) -> None:
-        """`state_room`: bytes of the device that the states of a scoring pass may take."""
+        """
+        Args:
+            state_room: bytes of the device that the states of a scoring pass may take.
+            weight_bytes: what weights take of the device at once.
+        """
         self.config = config
         self.layers = layers
         self.indexer_layers = indexer_layers
@@ -82,6 +89,7 @@ class DsaModel:
         self.device = device
         self.cache_format = CacheFormat.named(cache, dtype)
         self.state_room = state_room
+        self.weight_bytes = weight_bytes
         self.top = top
         self.read_mtp: Callable[[], MtpLayer] | None = None
         self.table = RotaryTable(config.rope, config.qk_rope_head_dim, device)
@@ -107,8 +115,16 @@ class DsaModel:
             for i in range(config.num_hidden_layers)
         ]
         top = Top.load(Source(checkpoint, "", placement), config.tie_word_embeddings)
+        entries, itemsize = checkpoint.shards.entries, placement.dtype.itemsize
         model = cls(
-            config, top, layers, plan.indexer_layers, placement.dtype, placement.device, cache=cache
+            config,
+            top,
+            layers,
+            plan.indexer_layers,
+            placement.dtype,
+            placement.device,
+            cache=cache,
+            weight_bytes=weight_bytes(config, entries, itemsize, placement.keep_fp8),
         )
         if plan.mtp:
             model.read_mtp = lambda: _read_mtp(config, checkpoint, placement, top)
@@ -127,6 +143,13 @@ class DsaModel:
     def resident(self) -> bool:
         """Whether the weights are on the device; else they are streamed."""
         return isinstance(self.layers, list)
+
+    def memory(self, pattern: Pattern) -> str:
+        """In words: what weights, caches and states take, and what the device has."""
+        needs = memory_needs(
+            self.config, self.cache_format, pattern, self.weight_bytes, self.resident
+        )
+        return f"{needs}; {memory_there(self.device)}"
 
     def check_pattern(self, pattern: Pattern) -> None:
         """Raises `PatternError` for another number of layers, or an F without indexer weights."""

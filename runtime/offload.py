@@ -134,6 +134,7 @@ def load_offloaded(
         IxsearchError: the largest layer alone is larger than the budget.
     """
     plan = WeightPlan.of(config, checkpoint.shards)
+    largest = _largest_layer(checkpoint, plan, placement)
     if budget is None and placement.device.type == "cuda":
         budget = int(torch.cuda.mem_get_info(placement.device)[0] * CUDA_SHARE)
     layers = LayerStream(
@@ -146,29 +147,29 @@ def load_offloaded(
         plan.indexer_layers,
         placement.dtype,
         placement.device,
-        state_room=_room(config, checkpoint, plan, placement, budget),
+        state_room=_room(largest, budget),
         cache=cache,
+        weight_bytes=largest,
     )
 
 
-def _room(
-    config: DsaConfig,
-    checkpoint: Checkpoint,
-    plan: WeightPlan,
-    placement: Placement,
-    budget: int | None,
-) -> int | None:
-    """What a budget leaves for states beside the largest layer."""
-    if budget is None:
-        return None
+def _largest_layer(checkpoint: Checkpoint, plan: WeightPlan, placement: Placement) -> int:
+    """Bytes of it on the device."""
     itemsize, entries = placement.dtype.itemsize, checkpoint.shards.entries
-    largest = max(
+    return max(
         placed_bytes({name: entries[name] for name in names}, itemsize, placement.keep_fp8)
         for names in (*plan.layers, (EMBEDDING,))
     )
+
+
+def _room(largest: int, budget: int | None) -> int | None:
+    """What a budget leaves for states beside the largest layer."""
+    if budget is None:
+        return None
     if largest > budget:
         raise IxsearchError(
             f"the largest layer takes {largest:,} bytes on the device, and {budget:,} are to be"
-            " used: one layer at a time must fit; keep FP8 weights in FP8, or use a larger device"
+            " used: one layer at a time must fit; raise --device-memory where it is given, keep FP8"
+            " weights in FP8, or use a larger device"
         )
     return budget - largest

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime.cache import LayerCache, blocks_for
 from ixsearch.runtime.interface import Document, DocumentScore, Progress
+from ixsearch.runtime.memory import (
+    MemoryShortError,
+    first_line,
+    give_back_unused,
+    host_memory,
+    is_out_of_memory,
+)
 from ixsearch.runtime.model import DecoderLayer, DsaModel
 from ixsearch.runtime.sizes import state_bytes
 from ixsearch.runtime.state import State, topk_on
@@ -20,6 +27,7 @@ from ixsearch.runtime.trie import Node, PatternTrie
 STATE_BYTES = 1 << 28
 """Documents go through the layers together as long as their live states fit in this."""
 LOGIT_ELEMENTS = 1 << 22
+Item = TypeVar("Item")
 HOST = torch.device("cpu")
 
 
@@ -53,12 +61,13 @@ class Scorer:
         if not patterns:
             return []
         found: list[list[DocumentScore]] = [[] for _ in patterns]
+        progress = _never_back(progress)
         done = 0
         try:
             for group in self._groups(documents, len(set(patterns))):
                 share = len(group) / len(documents)
                 report = _part(progress, done / len(documents), share)
-                for row in self._score_group(group, patterns, report):
+                for row in self._score_fitting(group, patterns, report):
                     for scores, score in zip(found, row, strict=True):
                         scores.append(score)
                 done += len(group)
@@ -82,6 +91,39 @@ class Scorer:
             used += size
         if group:
             yield group
+
+    def _score_fitting(
+        self, documents: list[Document], patterns: Sequence[Pattern], progress: Progress
+    ) -> list[list[DocumentScore]]:
+        """`result[document][pattern]`. Where memory runs out, half of the documents at a time, then
+        half of the patterns: to score a part gives the same.
+        """
+        try:
+            return list(self._score_group(documents, patterns, progress))
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            said = first_line(error)
+        # The error is gone, and with it all that the pass held.
+        self.model.top.release()
+        give_back_unused(self.model.device)
+        if len(documents) > 1:
+            parts = zip(_halves(documents), _two_parts(progress), strict=True)
+            return [row for half, at in parts for row in self._score_fitting(half, patterns, at)]
+        if len(patterns) > 1:
+            parts = zip(_halves(patterns), _two_parts(progress), strict=True)
+            rows = [self._score_fitting(documents, half, at)[0] for half, at in parts]
+            return [[score for row in rows for score in row]]
+        raise MemoryShortError(self._too_large(documents[0], patterns[0], said))
+
+    def _too_large(self, document: Document, pattern: Pattern, said: str) -> str:
+        offload = " or leave the weights on disk (--offload)" if self.model.resident else ""
+        return (
+            f"out of memory on {self.model.device}: document {document.name} of"
+            f" {len(document.tokens):,} tokens under the one pattern {pattern} does not fit, after"
+            f" smaller and smaller batches: give shorter documents{offload}"
+            f" ({said}; {self.model.memory(pattern)})"
+        )
 
     def _score_group(
         self, documents: list[Document], patterns: Sequence[Pattern], progress: Progress
@@ -215,20 +257,33 @@ class Scorer:
         )
 
 
-def host_memory() -> int:
-    """Bytes of memory of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
 def _targets(document: Document) -> list[int]:
     """Positions whose prediction is looked at: those of the answers, else all."""
     spans = document.answers or ((1, len(document.tokens)),)
     return sorted({t for a, b in spans for t in range(a, b)})
 
 
-def _part(progress: Progress | None, done: float, share: float) -> Progress:
+def _halves(whole: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:
+    middle = len(whole) // 2
+    return whole[:middle], whole[middle:]
+
+
+def _two_parts(progress: Progress) -> tuple[Progress, Progress]:
+    return _part(progress, 0.0, 0.5), _part(progress, 0.5, 0.5)
+
+
+def _part(progress: Progress, done: float, share: float) -> Progress:
+    return lambda fraction: progress(done + share * fraction)
+
+
+def _never_back(progress: Progress | None) -> Progress:
+    """What was scored in vain is scored again: until then nothing is reported."""
+    most = 0.0
+
     def report(fraction: float) -> None:
-        if progress is not None:
-            progress(done + share * fraction)
+        nonlocal most
+        if progress is not None and fraction >= most:
+            most = fraction
+            progress(fraction)
 
     return report

@@ -18,6 +18,8 @@ from ixsearch.runtime.weights import (
     top_shapes,
 )
 
+THOUSAND = 1024
+"""Tokens that "1K tokens" are."""
 COMPONENTS = (
     "embedding",
     "attention",
@@ -133,6 +135,16 @@ def cache_costs(config: DsaConfig) -> tuple[CacheCost, ...]:
         CacheCost("bfloat16, indexer in fp8", 2 * width, indexer),
         CacheCost("fp8_ds_mla, indexer in fp8", latent, indexer),
     )
+
+
+def weight_bytes(
+    config: DsaConfig, tensors: Mapping[str, Entry], itemsize: int, keep_fp8: bool
+) -> int:
+    """What the layers, embedding, norm and head of a checkpoint take on a device."""
+    main = {n: e for n, e in tensors.items() if component(n, config) not in ("MTP", "other")}
+    if config.tie_word_embeddings:
+        main.pop("lm_head.weight", None)
+    return placed_bytes(main, itemsize, keep_fp8)
 
 
 def state_bytes(hidden_size: int, index_topk: int, itemsize: int) -> int:

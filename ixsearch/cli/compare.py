@@ -9,8 +9,10 @@ import typer
 
 from ixsearch.cli.errors import when_interrupted
 from ixsearch.cli.options import (
+    Cache,
     Context,
     Device,
+    DeviceMemory,
     Documents,
     Fp8,
     Gsm8k,
@@ -46,8 +48,10 @@ def compare(
     seed: Seed = 0,
     device: Device = None,
     offload: Offload = False,
+    device_memory: DeviceMemory = None,
     fp8: Fp8 = None,
     latent_norm_eps: LatentNormEps = None,
+    cache: Cache = "float",
     tolerance: Tolerance = 0.03,
     as_json: Json = False,
 ) -> None:
@@ -68,7 +72,17 @@ def compare(
         from ixsearch.output.progress import RunProgress
 
         sources = Sources(
-            model, documents, gsm8k, context, None, seed, device, offload, fp8, latent_norm_eps
+            model=model,
+            documents=documents,
+            gsm8k=gsm8k,
+            context=context,
+            seed=seed,
+            device=device,
+            offload=offload,
+            device_memory=device_memory,
+            fp8=fp8,
+            latent_norm_eps=latent_norm_eps,
+            cache=cache,
         )
         with RunProgress(PHASES, bars=not as_json) as progress:
             found = run(*patterns, sources, progress, tolerance)

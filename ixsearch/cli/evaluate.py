@@ -9,8 +9,10 @@ import typer
 
 from ixsearch.cli.errors import when_interrupted
 from ixsearch.cli.options import (
+    Cache,
     Context,
     Device,
+    DeviceMemory,
     Documents,
     Fp8,
     Gsm8k,
@@ -29,7 +31,9 @@ EXAMPLES = """\
 \b
 Examples:
   ixsearch evaluate --pattern FSFSFSFSFSFSFSFS
+  ixsearch evaluate --pattern FSFSFSFSFSFSFSFS --task ixsearch_word_problems_short
   ixsearch evaluate ./my-model --pattern out/pattern.yaml --documents texts.jsonl
+  ixsearch evaluate ./my-model --pattern P --documents texts.jsonl --task my_task.yaml
 """
 
 
@@ -42,14 +46,25 @@ def evaluate(
         ),
     ] = ...,
     documents: Documents = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What to decode: a name that `ixsearch tasks` lists, the YAML file of an lm-eval"
+            " task of yours, or a name that lm-eval knows. Default: the bundled model's word"
+            " problems; for other models GSM8K, if --gsm8k is given.",
+        ),
+    ] = None,
     gsm8k: Gsm8k = None,
     context: Context = None,
     questions: NumQuestions = None,
     seed: Seed = 0,
     device: Device = None,
     offload: Offload = False,
+    device_memory: DeviceMemory = None,
     fp8: Fp8 = None,
     latent_norm_eps: LatentNormEps = None,
+    cache: Cache = "float",
     tolerance: Tolerance = 0.03,
     as_json: Json = False,
 ) -> None:
@@ -66,7 +81,19 @@ def evaluate(
         from ixsearch.output.progress import RunProgress
 
         sources = Sources(
-            model, documents, gsm8k, context, questions, seed, device, offload, fp8, latent_norm_eps
+            model=model,
+            documents=documents,
+            gsm8k=gsm8k,
+            context=context,
+            questions=questions,
+            seed=seed,
+            device=device,
+            offload=offload,
+            device_memory=device_memory,
+            fp8=fp8,
+            latent_norm_eps=latent_norm_eps,
+            cache=cache,
+            task=task,
         )
         said = [str(f) for f in subject.findings if f.level == "warning"]
         with RunProgress(PHASES, bars=not as_json) as progress:

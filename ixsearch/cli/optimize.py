@@ -10,8 +10,10 @@ import typer
 
 from ixsearch.cli.errors import when_interrupted
 from ixsearch.cli.options import (
+    Cache,
     Context,
     Device,
+    DeviceMemory,
     Documents,
     Fp8,
     Gsm8k,
@@ -87,8 +89,10 @@ def optimize(
     questions: NumQuestions = None,
     device: Device = None,
     offload: Offload = False,
+    device_memory: DeviceMemory = None,
     fp8: Fp8 = None,
     latent_norm_eps: LatentNormEps = None,
+    cache: Cache = "float",
     as_json: Json = False,
 ) -> None:
     """Search the pattern with which a model loses least, for several numbers of F layers.
@@ -109,16 +113,18 @@ def optimize(
 
         settings = Settings(
             sources=Sources(
-                model,
-                documents,
-                gsm8k,
-                context,
-                questions,
-                seed,
-                device,
-                offload,
-                fp8,
-                latent_norm_eps,
+                model=model,
+                documents=documents,
+                gsm8k=gsm8k,
+                context=context,
+                questions=questions,
+                seed=seed,
+                device=device,
+                offload=offload,
+                device_memory=device_memory,
+                fp8=fp8,
+                latent_norm_eps=latent_norm_eps,
+                cache=cache,
             ),
             budget=budget,
             retention=retention,

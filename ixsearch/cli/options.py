@@ -36,7 +36,8 @@ Context = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="Tokens of a gsm8k-long document. Default: four times the model's index_topk.",
+        help="Tokens of a gsm8k-long document, and of a prompt of a gsm8k_long task. Default: four"
+        " times the model's index_topk.",
     ),
 ]
 NumQuestions = Annotated[
@@ -54,6 +55,23 @@ Offload = Annotated[
         help="For a model larger than the device: leave its weights on disk, and read them once for"
         " each batch of patterns. Nothing is decoded or timed then. `inspect` says how long it"
         " takes.",
+    ),
+]
+DeviceMemory = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        metavar="GB",
+        help="With --offload: gigabytes (1e9 bytes) of the device for one layer and the states."
+        " Default: most of what is free on CUDA, no limit on a CPU.",
+    ),
+]
+Cache = Annotated[
+    Literal["float", "fp8-indexer", "fp8"],
+    typer.Option(
+        help="How keys and latents are cached, in scoring and in decoding: as floats, or in fp8 as"
+        " serving engines can have them, the indexer's keys alone or both. It changes scores: a"
+        " study has one form.",
     ),
 ]
 Fp8 = Annotated[

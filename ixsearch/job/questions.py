@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ixsearch.job.rehearsal import Rehearsal
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.results import TaskScore
-from ixsearch.runtime.interface import Engine, ModelInfo, Progress, Request
+from ixsearch.runtime.interface import Engine, ModelInfo, Progress
 from ixsearch.runtime.tokenizer import Tokenizer
 from ixsearch.tasks.gsm8k import Gsm8kData
 
@@ -67,7 +67,7 @@ class Gsm8k:
     def check(self, model: ModelInfo, tokenizer: Tokenizer) -> None:
         """Makes every prompt, and asks none."""
         try:
-            self.ask(_Rehearsal(model), tokenizer, model.baseline)
+            self.ask(Rehearsal(model), tokenizer, model.baseline)
         except IxsearchError as error:
             raise IxsearchError(f"--gsm8k: {error}; or do without --gsm8k") from error
 
@@ -99,7 +99,7 @@ class Gsm8kLong:
 
     def check(self, model: ModelInfo, tokenizer: Tokenizer) -> None:
         """Makes every prompt, and asks none."""
-        self.ask(_Rehearsal(model), tokenizer, model.baseline)
+        self.ask(Rehearsal(model), tokenizer, model.baseline)
 
     def ask(
         self,
@@ -124,25 +124,31 @@ class Gsm8kLong:
         )
 
 
-class _Rehearsal:
-    """Stands in for the engine of a model: takes every request, and answers none."""
+@dataclass(frozen=True)
+class LmEval:
+    """A task that lm-eval knows by name, or one that a YAML file describes."""
 
-    def __init__(self, model: ModelInfo) -> None:
-        self._model = model
+    wanted: str
+    count: int | None
 
-    def describe(self) -> ModelInfo:
-        return self._model
+    def check(self, model: ModelInfo, tokenizer: Tokenizer) -> None:
+        """Makes every prompt, asks none, and rates empty answers."""
+        from ixsearch.tasks.lm_named import task_failure
 
-    def set_pattern(self, pattern: Pattern) -> None:
-        pass
+        try:
+            self.ask(Rehearsal(model), tokenizer, model.baseline)
+        except IxsearchError:
+            raise
+        except Exception as error:  # a task may bring code of its own
+            raise task_failure(self.wanted, error) from error
 
-    def generate(
-        self, requests: Sequence[Request], progress: Progress | None = None
-    ) -> list[tuple[int, ...]]:
-        largest = max((token for request in requests for token in request.prompt), default=0)
-        if largest >= self._model.vocab_size:
-            raise IxsearchError(
-                f"token {largest} is outside the model's vocabulary of {self._model.vocab_size}:"
-                " the tokenizer is not this model's"
-            )
-        return [() for _ in requests]
+    def ask(
+        self,
+        engine: Engine,
+        tokenizer: Tokenizer,
+        pattern: Pattern,
+        progress: Progress | None = None,
+    ) -> TaskScore:
+        from ixsearch.tasks.lm_named import run_lm_task
+
+        return run_lm_task(engine, tokenizer, pattern, self.wanted, self.count, progress)

@@ -99,6 +99,8 @@ def measured_on(outcome: Measured) -> Text:
         f" {model.index_topk}: {shares} of the tokens to score; seed {outcome.seed};"
         " ± is one standard error"
     )
+    if task := next((f.task for f in outcome.finalists if f.task), None):
+        words += f"; decoded: {task.questions} questions of {task.task}, {task.metric}"
     if load := outcome.workload:
         words += (
             f"; speed over all-F (quartiles below): {load.batch} x {load.context} tokens,"

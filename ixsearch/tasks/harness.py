@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 from collections.abc import Iterator, Sequence
@@ -13,13 +12,14 @@ from typing import Any
 from unittest.mock import patch
 
 from ixsearch.patterns import Pattern
-from ixsearch.results import TaskScore, binomial_stderr
+from ixsearch.results import TaskScore
 from ixsearch.runtime.interface import Engine, Progress
 from ixsearch.runtime.tokenizer import Tokenizer
 from ixsearch.tasks.corpus import bundled_questions, bundled_short_questions
 from ixsearch.tasks.gsm8k import Gsm8kData
 from ixsearch.tasks.gsm8k_long import default_context, gsm8k_long_questions
 from ixsearch.tasks.jsonl import read_rows, text_value
+from ixsearch.tasks.lm_score import score_samples
 from ixsearch.tasks.lm_task import GSM8K_LONG, WORD_PROBLEMS, LmTask, write_lm_task
 from ixsearch.tasks.question import Question
 from ixsearch.tasks.sizes import LONG_QUESTIONS
@@ -132,43 +132,34 @@ def _run(
     lm: Any, folder: str, task: str, limit: int | None = None, num_fewshot: int = 0
 ) -> TaskScore:
     """Evaluate the task whose description is in `folder`."""
-    from lm_eval.evaluator import evaluate
     from lm_eval.tasks import TaskManager
 
-    with _quiet():
-        # What `simple_evaluate` does, without its survey of the machine, which takes seconds.
+    with quiet():
         loaded = TaskManager(include_path=folder, include_defaults=False).load([task])
-        (loaded_task,) = loaded["tasks"].values()
-        loaded_task.set_config(key="num_fewshot", value=num_fewshot)
-        loaded_task.set_fewshot_seed(seed=FEWSHOT_SEED)
+        loaded["tasks"][task].set_config(key="num_fewshot", value=num_fewshot)
+    return evaluate_task(lm, loaded, limit)
+
+
+def evaluate_task(lm: Any, loaded: dict[str, Any], limit: int | None) -> TaskScore:
+    """Evaluate the only task of what lm-eval's `TaskManager` has loaded.
+
+    Raises:
+        IxsearchError: its metrics do not call answers right or wrong.
+    """
+    from lm_eval.evaluator import evaluate
+
+    ((name, task),) = loaded["tasks"].items()
+    with quiet():
+        # What `simple_evaluate` does, without its survey of the machine, which takes seconds.
+        if task.get_config("num_fewshot") is None:
+            task.set_config(key="num_fewshot", value=0)
+        task.set_fewshot_seed(seed=FEWSHOT_SEED)
         results = evaluate(lm=lm, task_dict=loaded, limit=limit, bootstrap_iters=0)
-    return _score(task, results["samples"][task], lm.share_past_topk)
-
-
-def _score(task: str, samples: Sequence[dict[str, Any]], share_past_topk: float) -> TaskScore:
-    by_filter = {
-        name: sorted((s for s in samples if s["filter"] == name), key=lambda s: s["doc_id"])
-        for name in ("strict-match", "flexible-extract")
-    }
-    strict, flexible = (
-        tuple(bool(sample["exact_match"]) for sample in chosen) for chosen in by_filter.values()
-    )
-    asked = "".join(s["prompt_hash"] + s["target_hash"] for s in by_filter["strict-match"])
-    return TaskScore(
-        task=task,
-        questions=len(strict),
-        strict=sum(strict) / len(strict),
-        strict_stderr=binomial_stderr(sum(strict), len(strict)),
-        flexible=sum(flexible) / len(flexible),
-        flexible_stderr=binomial_stderr(sum(flexible), len(flexible)),
-        share_past_topk=share_past_topk,
-        correct=strict,
-        digest=hashlib.sha256(asked.encode()).hexdigest()[:16],
-    )
+    return score_samples(name, results["samples"][name], lm.share_past_topk)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep the libraries' notes and bars off the terminal, which belongs to the caller's."""
     import datasets
 

@@ -40,7 +40,7 @@ class _Wish:
 class EngineLM(LM):
     """An engine and its tokenizer, running one pattern, as a language model of lm-eval.
 
-    It counts the positions it generated, and those of them past `index_topk`.
+    It counts the positions that wrote or scored an answer, and those of them past `index_topk`.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class EngineLM(LM):
         self.pattern = pattern
         self.progress = progress
         self.model = engine.describe()
-        self.generated = 0
-        self.generated_past_topk = 0
+        self.answered = 0
+        self.answered_past_topk = 0
         self._stop_tokens: dict[tuple[str, ...], frozenset[int]] = {}
 
     @property
@@ -66,8 +66,8 @@ class EngineLM(LM):
 
     @property
     def share_past_topk(self) -> float:
-        """Share of the tokens generated so far whose queries lie past `index_topk`."""
-        return self.generated_past_topk / self.generated if self.generated else 0.0
+        """Of the answers' tokens so far: those whose queries lie past `index_topk`."""
+        return self.answered_past_topk / self.answered if self.answered else 0.0
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Greedy texts, cut before the first `until` string, in one call of the engine."""
@@ -96,6 +96,8 @@ class EngineLM(LM):
             for number, request in enumerate(requests)
         ]
         scores = self.engine.score(documents, [self.pattern], self.progress)[0]
+        for ((start, stop),) in (document.answers for document in documents):
+            self._count(start, stop - start)
         return [(-score.loss_sum, score.matches[0]) for score in scores]
 
     def loglikelihood_rolling(
@@ -138,8 +140,8 @@ class EngineLM(LM):
     def _count(self, prompt: int, new: int) -> None:
         # The first new token is predicted from the last position of the prompt.
         first, end = prompt - 1, prompt + new - 1
-        self.generated += new
-        self.generated_past_topk += max(0, end - max(first, self.model.index_topk))
+        self.answered += new
+        self.answered_past_topk += max(0, end - max(first, self.model.index_topk))
 
     def _continuation(self, name: str, context: str, continuation: str) -> Document:
         # As lm-eval's own models do: spaces between the two belong to the continuation.

@@ -15,18 +15,6 @@ class NotFiniteError(IxsearchError):
     """A model computed NaN or infinity."""
 
 
-class MemoryShortError(IxsearchError):
-    """A device has too little memory for a step or a cache."""
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Torch has a class of its own for CUDA; the CPU's allocator raises a plain RuntimeError."""
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    said = ("DefaultCPUAllocator", "not enough memory")
-    return isinstance(error, RuntimeError) and any(words in str(error) for words in said)
-
-
 def first_bad_places(
     model: DsaModel, tokens_T: torch.Tensor, cache: PagedCache, step: Step, sharing: Sharing
 ) -> dict[int, str]:
@@ -41,7 +29,3 @@ def first_bad_places(
         for request in step.request_T[bad_T].unique().tolist():
             places.setdefault(request, where)
     return places
-
-
-def gigabytes(count: int) -> str:
-    return f"{count / 1e9:.2f} GB"

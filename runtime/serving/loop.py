@@ -9,9 +9,15 @@ import torch
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime.cache import BLOCK_SIZE, PagedCache, blocks_for
 from ixsearch.runtime.interface import Request
+from ixsearch.runtime.memory import (
+    MemoryShortError,
+    first_line,
+    give_back_unused,
+    in_bytes,
+    is_out_of_memory,
+)
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.serving.blocks import BlockPool
-from ixsearch.runtime.serving.guards import MemoryShortError, gigabytes, is_out_of_memory
 from ixsearch.runtime.serving.prefix import BlockKeys, root_key
 from ixsearch.runtime.serving.request import Finish, Limits, LiveRequest, Wishes
 from ixsearch.runtime.serving.runner import Outcome, Runner
@@ -223,8 +229,8 @@ class Serving:
         """
         if not is_out_of_memory(error):
             raise error
-        if self.runner.model.device.type == "cuda":
-            torch.cuda.empty_cache()
+        model = self.runner.model
+        give_back_unused(model.device)
         largest = max(work, key=lambda one: (one.count, one.live.number))
         live = largest.live
         live.complete(
@@ -233,8 +239,8 @@ class Serving:
                 f"request {live.number}: out of memory in a step of"
                 f" {sum(one.count for one in work)} tokens of {len(work)} requests, {largest.count}"
                 f" of them its own after {live.computed} cached; the cache takes"
-                f" {gigabytes(self.runner.cache.bytes)}: use a smaller token budget or fewer"
-                f" blocks ({_first_line(error)})"
+                f" {in_bytes(self.runner.cache.bytes)}: use a smaller token budget or fewer"
+                f" blocks ({first_line(error)}; {model.memory(self.pattern)})"
             ),
         )
         self.scheduler.remove(live)
@@ -259,11 +265,7 @@ def _allocate(model: DsaModel, pattern: Pattern, blocks: int, mtp: bool) -> Page
             raise
         one = PagedCache(model.config, pattern, 1, model.cache_format, model.device, mtp).bytes
         raise MemoryShortError(
-            f"a cache of {blocks} blocks, {BLOCK_SIZE} tokens each, takes {gigabytes(blocks * one)}"
-            f" on {model.device} and does not fit ({_first_line(error)}): ask for fewer requests"
-            " at a time or shorter ones"
+            f"a cache of {blocks} blocks, {BLOCK_SIZE} tokens each, takes {in_bytes(blocks * one)}"
+            f" on {model.device} and does not fit: ask for fewer requests at a time or shorter ones"
+            f" ({first_line(error)}; {model.memory(pattern)})"
         ) from error
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0]

@@ -118,7 +118,7 @@ def test_positions_past_topk_are_counted(tokenizer, prompt, new, past):
     """Token p is predicted from position p - 1, which sees a pattern from `index_topk` on."""
     lm = lm_that_writes(tokenizer, "x" * new)
     ask(lm, ("p" * prompt, {}))
-    assert (lm.generated, lm.generated_past_topk) == (new, past)
+    assert (lm.answered, lm.answered_past_topk) == (new, past)
     assert lm.share_past_topk == past / new
     stands = [t for t in range(prompt, prompt + new) if t - 1 >= TOPK]
     assert len(stands) == past
@@ -145,6 +145,7 @@ def test_likelihood_of_continuations_past_topk(tokenizer):
     answers = ask(lm, (context, " yes"), (f"{context} ", "no"), kind="loglikelihood")
     assert answers == [(-2.0, True), (-1.5, True)]
     assert lm.engine.patterns == [PATTERN]
+    assert (lm.answered, lm.share_past_topk) == (4 + 3, 1.0)
 
 
 def test_likelihood_that_an_engine_cannot_give_is_refused(tokenizer):

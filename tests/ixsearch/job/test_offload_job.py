@@ -7,8 +7,14 @@ import json
 import pytest
 
 from ixsearch.job import closer_look
+from ixsearch.job.documents import from_file
+from ixsearch.patterns import Pattern
+from ixsearch.results import Quality
+from ixsearch.runtime import NativeEngine
 from ixsearch.runtime.checkpoint import Checkpoint
 from ixsearch.runtime.quantise import quantise_checkpoint
+from ixsearch.runtime.score import Scorer
+from ixsearch.runtime.tokenizer import Tokenizer
 
 from .small import make_documents, make_model, refused, run
 
@@ -93,6 +99,55 @@ def test_the_switches_reach_the_engine(place, tmp_path):
     assert run(*search, *kept, "--n-trials", 3)[0] == 0
     text = refused(*search, *kept, "--latent-norm-eps", "0.5")
     assert "latent_norm_eps: not set in the study, 0.5 now" in text
+
+
+def test_a_limit_on_the_memory_of_the_device(place, monkeypatch):
+    """States get what one layer leaves of it; a limit below one layer is refused."""
+    model, texts = place
+    args = ("--model", model, "--documents", texts)
+    rooms = []
+    plain = Scorer._place_of_states
+    monkeypatch.setattr(
+        Scorer,
+        "_place_of_states",
+        lambda self, *args: rooms.append(self.model.state_room) or plain(self, *args),
+    )
+    want, _ = compared(*args, "--offload")
+    got, _ = compared(*args, "--offload", "--device-memory", "0.25")
+    assert got == want
+    assert rooms[0] is None and 0.25e9 - 100_000 < rooms[-1] < 0.25e9
+    compare = ("compare", "FFFFF", "FSFSF", *args, "--device", "cpu")
+    text = refused(*compare, "--offload", "--device-memory", "0.00001")
+    assert "and 10,000 are to be used" in text and "raise --device-memory" in text
+    assert "belongs to --offload" in refused(*compare, "--device-memory", "1")
+    assert "write gigabytes" in refused(*compare, "--offload", "--device-memory", "inf")
+
+
+@pytest.mark.parametrize("cache", ["fp8-indexer", "fp8"])
+def test_caches_in_fp8(place, tmp_path, cache):
+    """Scores are those of an engine with such caches, and a study does not mix two forms."""
+    model, texts = place
+    args = ("--model", model, "--documents", texts)
+    plain, _ = compared(*args)
+    found, _ = compared(*args, "--cache", cache)
+    assert (plain["model"]["cache"], found["model"]["cache"]) == ("float", cache)
+    assert compared(*args, "--cache", "float")[0] == plain
+    assert found["b"]["divergence"] == divergence(model, texts, cache)
+    assert found["b"]["divergence"] != plain["b"]["divergence"]
+    search = ("optimize", model, "--documents", texts, "--offload", "--budget", "2")
+    kept = ("--out", tmp_path / "out", "--storage", tmp_path / "s.db")
+    assert run(*search, *kept, "--n-trials", 3)[0] == 0
+    text = refused(*search, *kept, "--cache", cache)
+    assert f"cache: not set in the study, {cache} now" in text
+    assert run("compare", "FFFFF", "FSFSF", *args, "--cache", "int4")[0] == 2
+
+
+def divergence(model, texts, cache):
+    """Of FSFSF on the held-out documents, by the engine."""
+    engine = NativeEngine.load(model, device="cpu", cache=cache)
+    split = from_file(texts, Tokenizer.load(model), engine.describe(), seed=0)
+    (row,) = engine.score(split.held_out, [Pattern("FSFSF")])
+    return Quality.of(row).divergence
 
 
 def test_fp8_modes(place, tmp_path):

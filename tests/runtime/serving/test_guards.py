@@ -9,8 +9,9 @@ from ixsearch.patterns import Pattern
 from ixsearch.runtime.attention import MissingSourceError
 from ixsearch.runtime.cache import LayerCache
 from ixsearch.runtime.interface import Request
+from ixsearch.runtime.memory import MemoryShortError, is_out_of_memory
 from ixsearch.runtime.serving import Finish, Limits
-from ixsearch.runtime.serving.guards import MemoryShortError, NotFiniteError, is_out_of_memory
+from ixsearch.runtime.serving.guards import NotFiniteError
 
 from ..test_parity import tokens_for
 
