@@ -67,6 +67,34 @@ class Scenario:
     model's random MTP layer does, which is hardly ever right."""
 
 
+CROWDED = Scenario(
+    "glm_moe_dsa",
+    "FSFSS",
+    Limits(16, 4),
+    1,
+    True,
+    tuple(Ask(0, 127, 1, 4, False, 0, 0, 0) for _ in "1234"),
+)
+MIXED = Scenario(
+    "deepseek_v32",
+    "FFFFF",
+    Limits(64, 5),
+    20,
+    True,
+    (
+        Ask(0, 100, 0, 6, True, 0, 0, 0),
+        Ask(0, 129, 5, 6, False, 0, 1, 0),
+        Ask(0, 129, 5, 6, False, 1, 1, 0),
+        Ask(0, 128, 1, 6, False, 2, 3, 2),
+        Ask(1, 7, 0, 6, True, 4, 3, 0),
+    ),
+)
+DRAFTED = replace(MIXED, pattern="FSFSS", drafts=2, replayed=True, earlier="FFSSF")
+CROWDED_DRAFTS = replace(CROWDED, drafts=4, spare_blocks=2)
+NAMED = (CROWDED, MIXED, DRAFTED, CROWDED_DRAFTS)
+"""Together they have preemption, reuse, own sources, right and wrong drafts for certain."""
+
+
 def draw_ask(pick: Pick) -> Ask:
     return Ask(
         context=pick((0, 0, 0, 1)),

@@ -12,7 +12,16 @@ from ixsearch.runtime.serving.scheduler import Scheduler
 from ixsearch.runtime.sharing import OwnSharing
 
 from .agreement import EXACT, FLOAT32, Counted, check_free, check_injected
-from .scenario import Ask, Scenario, draw_scenario
+from .scenario import (
+    CROWDED,
+    CROWDED_DRAFTS,
+    DRAFTED,
+    MIXED,
+    NAMED,
+    Ask,
+    Scenario,
+    draw_scenario,
+)
 
 pytest.importorskip("hypothesis", reason="test_seeded.py draws scenarios without it")
 
@@ -43,32 +52,6 @@ def check(engines, scenario, rule, counted):
     for what in ("preemptions", "reused", "own_sources", "accepted"):
         event(f"{what}: {getattr(counted, what) > getattr(before, what)}")
 
-
-CROWDED = Scenario(
-    "glm_moe_dsa",
-    "FSFSS",
-    Limits(16, 4),
-    1,
-    True,
-    tuple(Ask(0, 127, 1, 4, False, 0, 0, 0) for _ in "1234"),
-)
-MIXED = Scenario(
-    "deepseek_v32",
-    "FFFFF",
-    Limits(64, 5),
-    20,
-    True,
-    (
-        Ask(0, 100, 0, 6, True, 0, 0, 0),
-        Ask(0, 129, 5, 6, False, 0, 1, 0),
-        Ask(0, 129, 5, 6, False, 1, 1, 0),
-        Ask(0, 128, 1, 6, False, 2, 3, 2),
-        Ask(1, 7, 0, 6, True, 4, 3, 0),
-    ),
-)
-DRAFTED = replace(MIXED, pattern="FSFSS", drafts=2, replayed=True, earlier="FFSSF")
-CROWDED_DRAFTS = replace(CROWDED, drafts=4, spare_blocks=2)
-NAMED = (CROWDED, MIXED, DRAFTED, CROWDED_DRAFTS)
 
 ROUNDED = Scenario(
     "glm_moe_dsa", "FSSSS", Limits(1, 2), 1, True, (Ask(1, 127, 0, 1, True, 0, 0, 0),)
