@@ -70,9 +70,7 @@ def pair_effects(
 def _forward(model: DsaModel, document: Document) -> _Forward:
     table = list(range(blocks_for(len(document.tokens))))
     step = Step.prefill(table, 0, len(document.tokens), model.device)
-    scratch = LayerCache.allocate(
-        model.config, True, len(table), model.cache_format, model.device
-    )
+    scratch = LayerCache.allocate(model.config, True, len(table), model.cache_format, model.device)
     x = model.embed(torch.tensor(document.tokens, device=model.device))
     inputs, topks, carried = [], [], None
     for number, layer in enumerate(model.layers):

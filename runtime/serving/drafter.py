@@ -9,6 +9,7 @@ import torch
 
 from ixsearch.runtime.cache import LayerCache
 from ixsearch.runtime.model import DsaModel
+from ixsearch.runtime.serving.request import LiveRequest
 from ixsearch.runtime.serving.scheduler import Work
 from ixsearch.runtime.step import Part, Step
 
@@ -30,6 +31,8 @@ class Drafter:
 
     def __init__(self, model: DsaModel, cache: LayerCache, most: int) -> None:
         self.most = most
+        self.broken: set[LiveRequest] = set()
+        """Those of the step for which the layer computed NaN or infinity."""
         self._model = model
         self._cache = cache
 
@@ -39,15 +42,17 @@ class Drafter:
         The first says what the layer gave at the last row; each later one goes on from the layer's
         own output. The slots of these rows are written anew by `follow`.
         """
+        self.broken = set()
         for one in work:
             one.live.drafts = []
         drafting = [one for one in work if one.drafts]
         states = [one.live.draft_state for one in drafting]
         while drafting:
-            tokens = self._model.mtp.logits(torch.stack(states)).argmax(-1).tolist()
-            for one, token in zip(drafting, tokens, strict=True):
+            logits_BV = self._model.mtp.logits(torch.stack(states))
+            self._look_for_broken(drafting, logits_BV, [1] * len(drafting))
+            for one, token in zip(drafting, logits_BV.argmax(-1).tolist(), strict=True):
                 one.live.drafts.append(token)
-            pairs = [(o, y) for o, y in zip(drafting, states, strict=True) if _wants_more(o)]
+            pairs = [(o, y) for o, y in zip(drafting, states, strict=True) if self._wants_more(o)]
             drafting = [one for one, _ in pairs]
             states = self._go_on(drafting, [y for _, y in pairs]) if pairs else []
 
@@ -66,6 +71,7 @@ class Drafter:
             following += after
             first += part.count
         y_Td = self._run(following, hidden_Td[rows], parts)
+        self._look_for_broken(batch.work, y_Td, [part.count for part in parts])
         last = torch.tensor([part.count for part in parts]).cumsum(0) - 1
         for one, y_d in zip(batch.work, y_Td[last.to(y_Td.device)], strict=True):
             one.live.draft_state = y_d if one.ends else None
@@ -76,6 +82,21 @@ class Drafter:
         y_Bd = self._run([live.drafts[-1] for live in lives], torch.stack(states), parts)
         return list(y_Bd)
 
+    def _look_for_broken(
+        self, work: Sequence[Work], values: torch.Tensor, counts: Sequence[int]
+    ) -> None:
+        """`counts`: the rows of `values` that each request has."""
+        finite = values.isfinite().all(-1).cpu().split(list(counts))
+        for one, rows in zip(work, finite, strict=True):
+            if not rows.all():
+                self.broken.add(one.live)
+
+    def _wants_more(self, one: Work) -> bool:
+        """Nothing is written past a stop token."""
+        live = one.live
+        ended = live in self.broken or live.drafts[-1] in live.request.stop_tokens
+        return len(live.drafts) < one.drafts and not ended
+
     def _run(
         self, following: list[int], hidden_Td: torch.Tensor, parts: Sequence[Part]
     ) -> torch.Tensor:
@@ -83,9 +104,3 @@ class Drafter:
         step = Step.of(parts, model.device, decode_width=1 + self.most)
         tokens = torch.tensor(following, device=model.device)
         return model.mtp(tokens, hidden_Td, self._cache, model.table, step)
-
-
-def _wants_more(one: Work) -> bool:
-    """Nothing is written past a stop token."""
-    drafts = one.live.drafts
-    return len(drafts) < one.drafts and drafts[-1] not in one.live.request.stop_tokens

@@ -93,6 +93,7 @@ class Runner:
             self._choose(work[i].live, outcomes[i], logits_TV)
         if self.drafter is not None:
             self.drafter.follow(batch, outcomes, hidden)
+            self._blame_drafter(batch, outcomes)
         for i, one in enumerate(work):
             if one.live.wishes.prompt_logprobs:
                 self._keep_prompt_logprobs(one, batch.parts[i], hidden[batch.rows(i)])
@@ -139,10 +140,20 @@ class Runner:
         sharing = self._sharing(batch)
         places = first_bad_places(self.model, batch.tokens_T, self.cache, batch.step, sharing)
         for i in bad:
-            number, part = batch.work[i].live.number, batch.parts[i]
-            outcomes[i].error = NotFiniteError(
-                f"request {number}: NaN or infinity, first in"
-                f" {places.get(i, 'the final norm or the head')}, among tokens {part.start} to"
-                f" {part.stop - 1}: the weights or the cache are damaged, or numbers are too"
-                f" large for {str(self.model.dtype).removeprefix('torch.')}"
-            )
+            place = places.get(i, "the final norm or the head")
+            outcomes[i].error = self._not_finite(batch, i, f"first in {place}")
+
+    def _blame_drafter(self, batch: Batch, outcomes: list[Outcome]) -> None:
+        """What the MTP layer cannot draft from must not stay in the cache for others."""
+        where = f"in the MTP layer (layer {self.model.config.num_hidden_layers})"
+        for i, (one, outcome) in enumerate(zip(batch.work, outcomes, strict=True)):
+            if one.live in self.drafter.broken and outcome.error is None:
+                outcome.error = self._not_finite(batch, i, where)
+
+    def _not_finite(self, batch: Batch, i: int, where: str) -> NotFiniteError:
+        number, part = batch.work[i].live.number, batch.parts[i]
+        return NotFiniteError(
+            f"request {number}: NaN or infinity, {where}, among tokens {part.start} to"
+            f" {part.stop - 1}: the weights or the cache are damaged, or numbers are too"
+            f" large for {str(self.model.dtype).removeprefix('torch.')}"
+        )

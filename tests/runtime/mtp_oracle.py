@@ -30,7 +30,8 @@ def save_with_mtp(model, folder: Path, seed: int = 0, own_tables: bool = True) -
             return 1 + 0.2 * noise
         return noise * (value.shape[-1] ** -0.5 if value.dim() > 1 else 0.1)
 
-    last, own = f"model.layers.{LAYER - 1}.", f"model.layers.{LAYER}."
+    layer = model.config.num_hidden_layers
+    last, own = f"model.layers.{layer - 1}.", f"model.layers.{layer}."
     shapes = {n.removeprefix(last): t for n, t in tensors.items() if n.startswith(last)}
     hidden = tensors["model.norm.weight"]
     shapes |= {f"{name}.weight": hidden for name in ("enorm", "hnorm", "shared_head.norm")}

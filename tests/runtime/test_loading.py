@@ -106,6 +106,19 @@ def test_a_layer_without_an_indexer_can_only_share(copy):
         engine.set_pattern(Pattern.all_full(6))
 
 
+def test_a_pattern_in_the_configuration_says_nothing_of_the_weights(copy, deepseek):
+    """A layer that is S by default keeps the indexer that the checkpoint has for it."""
+    change_config(copy, index_topk_pattern="FSFSSF")
+    engine = NativeEngine.load(copy, device="cpu")
+    assert engine.describe().default_pattern == Pattern("FSFSSF")
+    assert engine.describe().indexer_layers == tuple(range(6))
+    tokens = tokens_for(0, 40)
+    for pattern in (Pattern("FSFSSF"), Pattern.all_full(6)):
+        want, _ = full_forward(deepseek.model, pattern, tokens)
+        got, _ = full_forward(engine.model, pattern, tokens)
+        assert torch.equal(got, want)
+
+
 def test_no_indexer_at_layer_0(copy):
     change_tensors(
         copy, lambda t: [t.pop(n) for n in list(t) if n.startswith("model.layers.0.self_attn.ind")]

@@ -1,6 +1,7 @@
 """Weights streamed through the device: the same scores, one read a pass, one layer at a time."""
 
 import gc
+import time
 from collections import Counter
 
 import pytest
@@ -116,6 +117,22 @@ def test_bit_equal_to_the_resident_engine(saved, budget):
     assert engine.describe() == resident.describe()
     assert engine.score(documents(), EVERY[::3]) == resident.score(documents(), EVERY[::3])
     assert engine.score(documents()[:1], EVERY[:2]) == resident.score(documents()[:1], EVERY[:2])
+
+
+@pytest.mark.parametrize("slow", ["reading", "computing"])
+def test_a_layer_runs_when_it_has_been_read(deepseek_folder, monkeypatch, slow):
+    """Whichever of the two is behind, nothing runs on weights that are not there yet."""
+    want = NativeEngine.load(deepseek_folder, device="cpu").score(documents(), EVERY[::7])
+    engine = NativeEngine.load(deepseek_folder, device="cpu", offload=True)
+    name = "__init__" if slow == "reading" else "__call__"
+    plain = getattr(DecoderLayer, name)
+
+    def late(self, *args):
+        time.sleep(0.01)
+        return plain(self, *args)
+
+    monkeypatch.setattr(DecoderLayer, name, late)
+    assert engine.score(documents(), EVERY[::7]) == want
 
 
 @pytest.mark.parametrize("mode", ["keep", "dequantise"])

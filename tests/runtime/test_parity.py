@@ -57,9 +57,9 @@ def test_greedy_tokens(saved, letters):
     engine, oracle = NativeEngine.load(folder, device="cpu"), Oracle(model, later_wins=True)
     oracle.set_pattern(Pattern(letters))
     engine.set_pattern(Pattern(letters))
-    prompts = [tokens_for(2, 60), tokens_for(3, 71)]
-    got = engine.generate([Request(tuple(p), 24) for p in prompts])
-    assert [list(g) for g in got] == [oracle.greedy(p, 24) for p in prompts]
+    asked = [(tokens_for(2, 60), 64), (tokens_for(3, 71), 20)]
+    got = engine.generate([Request(tuple(prompt), count) for prompt, count in asked])
+    assert [list(new) for new in got] == [oracle.greedy(*one) for one in asked]
 
 
 def test_glm_shares_as_transformers_itself_does(tmp_path):

@@ -8,16 +8,17 @@ from ixsearch.runtime.serving import loop
 from ixsearch.runtime.sharing import TopKBuffer
 
 from ..forward import poison
-from ..oracle import FAMILIES, make_model, save
+from ..mtp_oracle import save_with_mtp
+from ..oracle import FAMILIES, make_model
 
 TINY = dict(num_hidden_layers=5, index_topk=6, hidden_size=48)
 
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory):
-    """A checkpoint of each family."""
+    """A checkpoint of each family, with an MTP layer."""
     return {
-        family: save(make_model(family, seed=8, **TINY), tmp_path_factory.mktemp(family))
+        family: save_with_mtp(make_model(family, seed=8, **TINY), tmp_path_factory.mktemp(family))
         for family in FAMILIES
     }
 

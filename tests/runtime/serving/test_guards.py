@@ -1,5 +1,6 @@
 """Numbers that are none, and memory that is not there."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -7,10 +8,11 @@ import torch
 
 from ixsearch.patterns import Pattern
 from ixsearch.runtime.attention import MissingSourceError
-from ixsearch.runtime.cache import LayerCache
+from ixsearch.runtime.cache import BLOCK_SIZE, LayerCache
 from ixsearch.runtime.interface import Request
 from ixsearch.runtime.memory import MemoryShortError, is_out_of_memory
 from ixsearch.runtime.serving import Finish, Limits
+from ixsearch.runtime.serving.drafter import Drafter
 from ixsearch.runtime.serving.guards import NotFiniteError
 
 from ..test_parity import tokens_for
@@ -165,3 +167,145 @@ def test_the_flag_decides_and_not_the_module(engine, monkeypatch):
     with pytest.raises(MissingSourceError, match="layer 2 is F"):
         serving.step()
     engine.set_pattern(Pattern("FFFFF"))
+
+
+BAD = [float("nan"), float("inf")]
+
+
+def rows_of(victim):
+    """Marks the rows of one request, by the blocks that they are written to."""
+
+    def marked(slots_T):
+        own = torch.tensor(victim.table, device=slots_T.device)
+        return torch.isin(slots_T // BLOCK_SIZE, own)
+
+    return marked
+
+
+class Damaged:
+    """A decoder layer that gives NaN in the rows of one request."""
+
+    def __init__(self, layer, marked, value):
+        self.layer, self.marked, self.value = layer, marked, value
+
+    def __call__(self, x, full, carried, cache, table, step):
+        out, topk = self.layer(x, full, carried, cache, table, step)
+        out[self.marked(step.slots_T), 3] = self.value
+        return out, topk
+
+
+def damage_a_layer(serving, victim, value, patch):
+    model = serving.runner.model
+    layers = list(model.layers)
+    layers[3] = Damaged(layers[3], rows_of(victim), value)
+    patch.setattr(model, "layers", layers)
+    return "first in layer 3"
+
+
+def damage_the_logits(serving, victim, value, patch):
+    model = serving.runner.model
+    plain = model.logits
+
+    def damaged(hidden):
+        logits = plain(hidden)
+        assert len(logits) == 9  # three requests, each with two drafts
+        logits[3, 3] = value
+        return logits
+
+    patch.setattr(model, "logits", damaged)
+    return "first in the final norm or the head"
+
+
+def damage_the_mtp_layer(serving, victim, value, patch):
+    mtp = serving.runner.model.mtp
+    patch.setattr(mtp, "block", Damaged(mtp.block, rows_of(victim), value))
+    return r"in the MTP layer \(layer 5\)"
+
+
+def damage_drafts_alone(serving, victim, value, patch):
+    """The layer is right about the model's rows, and not about its own output."""
+    go_on = Drafter._go_on
+
+    def damaged(self, drafting, states):
+        states = go_on(self, drafting, states)
+        return [
+            y * value if one.live is victim else y for one, y in zip(drafting, states, strict=True)
+        ]
+
+    patch.setattr(Drafter, "_go_on", damaged)
+    return r"in the MTP layer \(layer 5\)"
+
+
+def damage_the_mtp_logits(serving, victim, value, patch):
+    """Of whoever is the second of those that draft: the victim."""
+    mtp = serving.runner.model.mtp
+    plain = mtp.logits
+
+    def damaged(y):
+        logits = plain(y)
+        if len(logits) == 3:  # the first drafts, before the victim is left out
+            logits[1, 3] = value
+        return logits
+
+    patch.setattr(mtp, "logits", damaged)
+    return r"in the MTP layer \(layer 5\)"
+
+
+@pytest.mark.parametrize("value", BAD)
+@pytest.mark.parametrize(
+    "damage",
+    [
+        damage_a_layer,
+        damage_the_logits,
+        damage_the_mtp_layer,
+        damage_drafts_alone,
+        damage_the_mtp_logits,
+    ],
+)
+def test_numbers_that_are_none_while_drafting(engine, monkeypatch, damage, value):
+    """They end their request, and what it computed with them is nobody's prefix."""
+    requests = [request(i, 62, new=9) for i in range(3)]
+    want = answers(engine, requests)
+    serving = engine.serving(12, speculative=2)
+    lives = [serving.submit(one) for one in requests]
+    while serving.speculation.drafted == 0:
+        serving.step()
+    victim, before = lives[1], len(lives[1].tokens)
+    with monkeypatch.context() as patch:
+        place = damage(serving, victim, value, patch)
+        serving.step()
+    assert victim.completion.finish is Finish.FAILED
+    assert len(victim.tokens) == before == BLOCK_SIZE  # the step would have filled a block
+    assert isinstance(victim.completion.error, NotFiniteError)
+    assert re.search(f"request 1: NaN or infinity, {place}", str(victim.completion.error))
+    list(serving.run())
+    assert [lives[i].completion.tokens for i in (0, 2)] == [want[0], want[2]]
+    assert serving.pool.available == 12
+    check_nothing_is_left(serving, requests[1], want[1])
+
+
+def check_nothing_is_left(serving, request, want):
+    """A later request of the same tokens finds the prompt alone, and goes on as ever."""
+    again = serving.submit(Request((*request.prompt, *want[:4]), 5))
+    serving.step()
+    assert again.reused == len(request.prompt) - 1
+    for cache in [*serving.runner.cache.layers, serving.runner.cache.mtp]:
+        for held in (cache.latent, cache.indexer_keys):
+            assert held[again.table[0]].isfinite().all()
+    list(serving.run())
+    assert again.completion.tokens == want[4:]
+
+
+def test_a_prompt_that_the_mtp_layer_cannot_follow_is_not_kept(engine, monkeypatch):
+    serving = engine.serving(8, speculative=2)
+    with monkeypatch.context() as patch:
+        mtp = engine.model.mtp
+        patch.setattr(
+            mtp, "block", Damaged(mtp.block, lambda slots: slots % BLOCK_SIZE == 20, float("nan"))
+        )
+        failed = serving.submit(request(0, 100))
+        list(serving.run())
+    assert failed.completion.finish is Finish.FAILED
+    again = serving.submit(request(0, 100))
+    list(serving.run())
+    assert again.reused == 0 and again.completion.finish is Finish.LENGTH

@@ -8,7 +8,8 @@ from ixsearch.runtime.interface import Request
 from ixsearch.runtime.serving import Finish, Limits, Wishes
 
 from ..test_parity import tokens_for
-from .watch import Watch, one_shot
+from .reference import one_shot
+from .watch import Watch
 
 
 def decode(tokens):

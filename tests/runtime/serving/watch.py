@@ -1,82 +1,39 @@
-"""Looking into a running `Serving`, and the one-shot forward to hold it against."""
+"""Looking into a running `Serving`, and forcing what it selects and writes."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from ixsearch import kernels
 from ixsearch.runtime import indexer
-from ixsearch.runtime.cache import BLOCK_SIZE, PagedCache, blocks_for
-from ixsearch.runtime.serving import runner
+from ixsearch.runtime.cache import BLOCK_SIZE
+from ixsearch.runtime.mtp import MtpLayer
+from ixsearch.runtime.serving import LiveRequest, runner
+from ixsearch.runtime.serving.drafter import Drafter
 from ixsearch.runtime.sharing import OwnSharing
-from ixsearch.runtime.step import Step
 
-NEAR = 1e-4
-"""Two index scores, or two logits, this near (of their size) may come out either way."""
+from .reference import Reference
 
 
-@dataclass
-class Reference:
-    """A request's tokens in one forward by themselves: nothing shared, cached or batched."""
+@dataclass(frozen=True)
+class Rows:
+    """Whose rows a forward of the model or the MTP layer is over."""
 
-    logits: torch.Tensor
-    logical: dict[int, torch.Tensor]
-    scores: dict[int, torch.Tensor]
+    lives: list[LiveRequest]
+    tokens: list[tuple[int, ...]]
+    """Of each request: what it had when the rows ran, and what stood behind that."""
+    ahead: int
+    """Tokens behind its own position that a row goes by: the MTP layer's 1."""
 
-    def logprob(self, position: int, token: int) -> float:
-        return float(self.logits[position].double().log_softmax(-1)[token])
-
-    def is_best(self, position: int, token: int) -> str:
-        """yes, tied (as good as the best but for rounding) or no."""
-        row = self.logits[position]
-        if int(row.argmax()) == token:
-            return "yes"
-        return "tied" if float(row.max() - row[token]) <= NEAR * float(row.abs().max()) else "no"
-
-    def swapped_within_rounding(self, layer: int, position: int, chosen: set[int]) -> bool:
-        """Were only positions of (nearly) equal score exchanged?"""
-        row = self.scores[layer][position]
-        own = set(self.logical[layer][position].tolist()) - {-1}
-        lost, won = row[sorted(own - chosen)], row[sorted(chosen - own)]
-        size = 1 + float(row[: position + 1].abs().max())
-        return len(lost) == len(won) and float(lost.max() - won.min()) <= NEAR * size
-
-
-@torch.inference_mode()
-def one_shot(model, sources, tokens) -> Reference:
-    """All tokens at once; `sources`: for each layer the layer whose indices it reads."""
-    pattern = model_pattern(sources)
-    blocks = blocks_for(len(tokens))
-    cache = PagedCache(model.config, pattern, blocks, model.cache_format, model.device)
-    step = Step.prefill(list(range(blocks)), 0, len(tokens), model.device)
-    scores: dict[int, torch.Tensor] = {}
-    logical: dict[int, torch.Tensor] = {}
-    plain = indexer.Indexer._select, indexer.Indexer._topk
-
-    def topk(self, found, lengths):
-        scores[self.layer] = found.clone()
-        return plain[1](self, found, lengths)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(indexer.Indexer, "_topk", topk)
-        x, found = model.embed(torch.tensor(tokens)), {}
-        for layer, source in enumerate(sources):
-            carried = found.get(source)
-            x, found[layer] = model.run_layer(
-                layer, x, source == layer, carried, cache.layers[layer], step
-            )
-            logical[layer] = found[layer].logical_TK
-    return Reference(model.logits(model.final_norm(x)), logical, scores)
-
-
-def model_pattern(sources):
-    from ixsearch.patterns import Pattern
-
-    return Pattern("".join("F" if s == i else "S" for i, s in enumerate(sources)))
+    def path(self, request: int, position: int) -> tuple[int, ...]:
+        """The tokens that a row depends on."""
+        return self.tokens[request][: position + self.ahead + 1]
 
 
 @dataclass
@@ -95,83 +52,132 @@ class Watch:
     conversions: int = 0
     own_sharings: int = 0
     logits: dict[int, dict[int, torch.Tensor]] = field(default_factory=lambda: defaultdict(dict))
-    """By number and position: what followed."""
+    """By number and position: what followed. In the type that the model runs in."""
+    drafting: dict[int, dict[int, torch.Tensor]] = field(default_factory=lambda: defaultdict(dict))
+    """By number and position: what the MTP layer gave."""
     chosen: dict[tuple, set[frozenset[int]]] = field(default_factory=lambda: defaultdict(set))
-    """By sources, tokens up to a position and layer: the selections made there."""
+    """By sources, tokens that a row goes by, and layer: the selections made there."""
     batch: runner.Batch | None = None
+    _rows: Rows | None = None
+    """None: rows of drafts that go on from drafts, which have no counterpart."""
 
     def __enter__(self) -> Watch:
         self._patch = pytest.MonkeyPatch()
         self._watch_batches()
+        self._watch_drafts()
         self._watch_indexers()
         return self
 
     def __exit__(self, *error) -> None:
         self._patch.undo()
 
-    def _watch_batches(self) -> None:
-        run, of, convert = runner.Runner.run, runner.Batch.of, kernels.physical_indices
-        own = OwnSharing.__init__
+    def _around(self, owner: type, name: str, spy: Callable) -> None:
+        """`spy` gets the plain function first."""
+        plain = getattr(owner, name)
+        self._patch.setattr(owner, name, lambda *args: spy(plain, *args))
 
-        def batch_of(work, device):
-            self.batch = of(work, device)
+    def _watch_batches(self) -> None:
+        def batch_of(plain, work, *args):
+            self.batch = plain(work, *args)
+            lives = [one.live for one in work]
+            self._rows = Rows(lives, [(*live.tokens, *live.drafts) for live in lives], 0)
             return self.batch
 
-        def spied_run(this, work):
+        def run(plain, this, work):
             self.forwards += 1
-            logits = this.model.logits
-            this.model.logits = lambda hidden: self._logits(logits(hidden))
-            try:
-                return run(this, work)
-            finally:
-                del this.model.logits
+            with pytest.MonkeyPatch.context() as patch:
+                logits = this.model.logits
+                head = this.model.top.head
+                patch.setattr(
+                    this.model, "logits", lambda h: self._logits(logits(h), F.linear(h, head))
+                )
+                return plain(this, work)
 
-        def converted(*args):
+        def converted(plain, *args):
             self.conversions += 1
-            return convert(*args)
+            return plain(*args)
 
-        def own_sharing(this, *args):
+        def own_sharing(plain, *args):
             self.own_sharings += 1
-            own(this, *args)
+            plain(*args)
 
-        self._patch.setattr(runner.Batch, "of", batch_of)
-        self._patch.setattr(runner.Runner, "run", spied_run)
-        self._patch.setattr(kernels, "physical_indices", converted)
-        self._patch.setattr(OwnSharing, "__init__", own_sharing)
+        self._around(runner.Batch, "of", batch_of)
+        self._around(runner.Runner, "run", run)
+        self._around(kernels, "physical_indices", converted)
+        self._around(OwnSharing, "__init__", own_sharing)
 
-    def _logits(self, found):
+    def _logits(self, found, exact):
+        """One row a request that has run all its tokens, and one a draft of it."""
         ends = [one.live for one in self.batch.work if one.ends]
-        found = found.clone()
-        for live, row in zip(ends, found, strict=True):
-            self.logits[live.number][len(live.tokens) - 1] = row.clone()
-            if live.number in self.forced and len(live.tokens) < len(self.forced[live.number]):
-                row[self.forced[live.number][len(live.tokens)]] = 1e6
+        found, first = found.clone(), 0
+        for live in ends:
+            rows = slice(first, first + 1 + len(live.drafts))
+            self._request_logits(live, found[rows], exact[rows])
+            first = rows.stop
+        assert first == len(found)
         return found
 
+    def _request_logits(self, live, rows, exact) -> None:
+        """Rows behind a draft that is not the model's own token are nobody's."""
+        forced = self.forced.get(live.number, [])
+        for place, draft in enumerate([*live.drafts, None]):
+            at = len(live.tokens) + place
+            self.logits[live.number][at - 1] = exact[place].cpu()
+            if at < len(forced):
+                rows[place, forced[at]] = 1e6
+            if draft != int(rows[place].argmax()):
+                return
+
+    def _watch_drafts(self) -> None:
+        outcomes = []
+
+        def draft(plain, this, work):
+            self._rows = None
+            return plain(this, work)
+
+        def follow(plain, this, batch, found, hidden):
+            outcomes[:] = [one.next_tokens for one in found]
+            lives = [one.live for one in batch.work]
+            tokens = [(*live.tokens, *new) for live, new in zip(lives, outcomes, strict=True)]
+            self._rows = Rows(lives, tokens, 1)
+            plain(this, batch, found, hidden)
+            self._rows = None
+
+        def mtp(plain, this, following, hidden, cache, table, step):
+            y = plain(this, following, hidden, cache, table, step)
+            if self._rows is not None and self._rows.ahead:
+                for row, (request, position) in enumerate(_places(step)):
+                    number = self._rows.lives[request].number
+                    self.drafting[number][position] = y[row].cpu()
+            return y
+
+        self._around(Drafter, "draft", draft)
+        self._around(Drafter, "follow", follow)
+        self._around(MtpLayer, "__call__", mtp)
+
     def _watch_indexers(self) -> None:
-        call, select = indexer.Indexer.__call__, indexer.Indexer._select
-
-        def spied_call(this, *args):
+        def call(plain, this, *args):
             self.indexer_calls.append(this.layer)
-            return call(this, *args)
+            return plain(this, *args)
 
-        def spied_select(this, q, weights, keys, step):
-            return self._selected(this.layer, select(this, q, weights, keys, step), step)
+        def select(plain, this, q, weights, keys, step):
+            topk = plain(this, q, weights, keys, step)
+            return topk if self._rows is None else self._selected(this.layer, topk, step)
 
-        self._patch.setattr(indexer.Indexer, "__call__", spied_call)
-        self._patch.setattr(indexer.Indexer, "_select", spied_select)
+        self._around(indexer.Indexer, "__call__", call)
+        self._around(indexer.Indexer, "_select", select)
 
     def _selected(self, layer, topk, step):
         logical = topk.logical_TK.clone()
-        pairs = zip(step.request_T.tolist(), step.positions_T.tolist(), strict=True)
-        for row, (request, position) in enumerate(pairs):
-            live = self.batch.work[request].live
-            if live.sources[layer] != layer:
+        rows = logical.tolist()
+        for row, (request, position) in enumerate(_places(step)):
+            live, path = self._rows.lives[request], self._rows.path(request, position)
+            if not self._rows.ahead and live.sources[layer] != layer:
                 continue
-            chosen = frozenset(logical[row].tolist()) - {-1}
-            self.chosen[live.sources, tuple(live.tokens[: position + 1]), layer].add(chosen)
-            if live.number in self.injected:
-                logical[row] = self.injected[live.number].logical[layer][position]
+            self.chosen[live.sources, path, layer].add(frozenset(rows[row]) - {-1})
+            reference = self.injected.get(live.number)
+            if reference is not None and reference.tokens[: len(path)] == path:
+                logical[row] = reference.logical[layer][position].to(logical.device)
         slots, counts = kernels.physical_indices(
             logical, step.request_T, step.block_table_BM, BLOCK_SIZE
         )
@@ -179,23 +185,6 @@ class Watch:
         return indexer.TopK(layer, logical, slots, counts)
 
 
-def near_ties(watch: Watch, reference: Reference, sources, tokens) -> list[int]:
-    """Positions where another selection was made than in the reference.
-
-    Fails unless each first cause (no earlier layer or position chose otherwise) is a near-tie.
-    """
-    changed: list[int] = []
-    for layer in sorted(reference.scores):
-        here = []
-        for position in range(len(tokens)):
-            own = frozenset(reference.logical[layer][position].tolist()) - {-1}
-            seen = watch.chosen.get((sources, tuple(tokens[: position + 1]), layer), set())
-            others = [chosen for chosen in seen if chosen != own]
-            if not others:
-                continue
-            if not any(p <= position for p in changed):
-                for chosen in others:
-                    assert reference.swapped_within_rounding(layer, position, set(chosen))
-            here.append(position)
-        changed += here
-    return sorted(set(changed))
+def _places(step) -> list[tuple[int, int]]:
+    """(request, position) of each row."""
+    return list(zip(step.request_T.tolist(), step.positions_T.tolist(), strict=True))
