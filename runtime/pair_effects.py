@@ -4,7 +4,7 @@ With o_j what the heads of layer j read in the all-F forward (before the value p
 D_ij = o_j(indices of layer i) - o_j(own indices) and g_j the gradient of sum_t v_t . logits_t at
 o_j, where v_t has mean 0 and covariance diag(p_t) - p_t p_t^T (p_t: all-F's next-token
 probabilities), the effect of layer j reading layer i is e_ij = g_j . D_ij. The second-order
-expansion of the divergence of a pattern is then 1/2 E_v[(sum over S layers j of e_(source of j) j)^2].
+expansion of a pattern's divergence is then 1/2 E_v[(sum over S layers j of e_(source of j) j)^2].
 
 Letters: V draws of v; L layers; others as in `ixsearch.kernels`.
 """
@@ -110,7 +110,7 @@ def _top_gradients(
 def _back(
     model: DsaModel, number: int, found: _Forward, gradients: Sequence[torch.Tensor]
 ) -> tuple[list[torch.Tensor], list[torch.Tensor], Projected, torch.Tensor]:
-    """Through one layer: gradients at its input and at what its heads read, a pair for each draw."""
+    """Through one layer: each draw's gradients at its input and at what its heads read."""
     layer = model.layers[number]
     x = found.inputs[number].detach().requires_grad_()
     with torch.enable_grad():
