@@ -135,7 +135,7 @@ class DocumentSet:
 
 @dataclass(frozen=True)
 class TrialRow:
-    """One finished trial of the study."""
+    """One pattern of the study."""
 
     number: int
     pattern: Pattern
@@ -145,6 +145,10 @@ class TrialRow:
     loss: float
     finished: str
     """ISO date and time."""
+    documents: int = 0
+    """That the figures are of."""
+    complete: bool = True
+    """Are these all documents? Else the pattern was dropped on the way."""
 
 
 def binomial_stderr(hits: int, total: int) -> float:

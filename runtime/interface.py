@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+
 from ixsearch.patterns import IxsearchError, Pattern
 
 Progress = Callable[[float], None]
@@ -123,8 +125,26 @@ class Timing:
     """All decode steps, together."""
 
 
+@dataclass(frozen=True, eq=False)
+class PairEffects:
+    """What it does to the output that one layer reads another's indices, to first order.
+
+    The effect e_ij of layer j reading layer i is a random variable of mean 0; the divergence of a
+    pattern is about 1/2 E[(sum of its layers' e)^2] (`ixsearch.runtime.pair_effects`).
+    """
+
+    effects_NVLL: np.ndarray
+    """[document, draw, source i, layer j]; 0 where the layer reads what the baseline reads."""
+    tokens: tuple[int, ...]
+    """Scored tokens of each document."""
+
+
 class Engine(Protocol):
     """What runs the model."""
+
+    layer_tokens: int
+    """What scoring has cost so far: tokens through a layer, summed over layers; a backward pass
+    counts as two."""
 
     def describe(self) -> ModelInfo: ...
 
@@ -141,7 +161,25 @@ class Engine(Protocol):
         ...
 
     def score_cost(self, patterns: Sequence[Pattern]) -> float:
-        """Cost of scoring these patterns in one batch, in forwards of the whole model."""
+        """Cost of scoring these patterns in one batch, in forwards of the whole model, when of
+        earlier batches only the baseline's states are kept.
+        """
+        ...
+
+    def keep_near(self, patterns: Sequence[Pattern]) -> None:
+        """Patterns to come begin like these and like the baseline: keep the states of their
+        prefixes, as memory allows, and drop others.
+        """
+        ...
+
+    def pair_effects(
+        self,
+        documents: Sequence[Document],
+        draws: int,
+        seed: int,
+        progress: Progress | None = None,
+    ) -> PairEffects | None:
+        """Effects of every pair of layers; None where the engine cannot compute them."""
         ...
 
     def set_pattern(self, pattern: Pattern) -> None:

@@ -124,6 +124,7 @@ def _open_study(settings: Settings, inputs: Inputs, space: SearchSpace) -> Patte
         settings.study_name or f"{Path(inputs.model.name).name}-{documents[:6]}-seed{seed}",
         space,
         identity_of(inputs.model, documents, seed, **switches),
+        documents=len(inputs.calibration),
         about={"ixsearch": __version__, "date": now(), **inputs.model.versions},
     )
 

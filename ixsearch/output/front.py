@@ -12,12 +12,12 @@ from ixsearch.results import TrialRow
 def front(trials: Iterable[TrialRow]) -> tuple[TrialRow, ...]:
     """The first trial of each pattern on the front, fewest F layers first.
 
-    Beaten is a trial where another is as good in both and better in one. Two patterns that are
-    equal in both stay; a divergence that is not a number never does.
+    Only complete ones count. Beaten is a trial where another is as good in both and better in one.
+    Two patterns that are equal in both stay; a divergence that is not a number never does.
     """
     first: dict[Pattern, TrialRow] = {}
     for trial in trials:
-        if not isnan(trial.divergence):
+        if trial.complete and not isnan(trial.divergence):
             first.setdefault(trial.pattern, trial)
     kept: list[TrialRow] = []
     best, size = inf, 0

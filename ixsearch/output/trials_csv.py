@@ -1,4 +1,4 @@
-"""trials.csv: every finished trial of the study."""
+"""trials.csv: every pattern of the study that was scored on some documents."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ COLUMNS = (
     "num_full",
     "retention",
     "proposer",
+    "documents",
     "divergence",
     "divergence_stderr",
     "loss",
@@ -38,6 +39,7 @@ def trials_csv(trials: Sequence[TrialRow]) -> str:
                 trial.pattern.num_full,
                 trial.pattern.retention,
                 trial.proposer,
+                trial.documents,
                 _exact(trial.divergence),
                 _exact(trial.divergence_stderr),
                 _exact(trial.loss),

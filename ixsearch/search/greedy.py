@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ixsearch.patterns import Pattern
-from ixsearch.search.proposer import Problem
+from ixsearch.search.proposer import Ask, Problem
 
 
 class Greedy:
@@ -17,9 +16,9 @@ class Greedy:
 
     name = "greedy"
 
-    def batches(self, problem: Problem) -> Iterator[list[Pattern]]:
+    def asks(self, problem: Problem) -> Iterator[Ask]:
         current = problem.space.baseline
         while current.num_full > min(problem.budgets):
             candidates = problem.space.removals(current)
-            yield candidates
-            current = min(candidates, key=lambda p: (problem.scores[p], p))
+            yield Ask(candidates, near=[current])
+            current = min(candidates, key=lambda p: (problem.scores.divergence(p), p))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ixsearch.patterns import Pattern
-from ixsearch.search.proposer import Problem
+from ixsearch.search.proposer import Ask, Problem
 
 Rank = tuple[float, int]
 """Increase of divergence when a layer becomes S, then minus the layer: of equals, the later."""
@@ -23,10 +23,13 @@ class LazyGreedy:
 
     name = "lazy-greedy"
 
-    def __init__(self, width: int = 4) -> None:
+    def __init__(self, width: int = 4, first_rung: bool = False) -> None:
+        """`first_rung`: on its documents only, as a start for other searches."""
         self.width = width
+        self.first_rung = first_rung
 
-    def batches(self, problem: Problem) -> Iterator[list[Pattern]]:
+    def asks(self, problem: Problem) -> Iterator[Ask]:
+        documents = problem.rungs[0] if self.first_rung else problem.rungs[-1]
         current = problem.space.baseline
         stale: dict[int, Rank] = {}
         while current.num_full > min(problem.budgets):
@@ -35,12 +38,12 @@ class LazyGreedy:
             fresh: dict[int, Rank] = {}
             while queue and (not fresh or min(fresh.values()) > stale[queue[0]]):
                 layers, queue = queue[:width], queue[width:]
-                yield [current.with_shared(i) for i in layers]
-                fresh |= {i: _rank(problem, current, i) for i in layers}
+                yield Ask([current.with_shared(i) for i in layers], documents, near=[current])
+                fresh |= {i: _rank(problem, current, i, documents) for i in layers}
             stale |= fresh
             current = current.with_shared(min(fresh, key=lambda i: fresh[i]))
 
 
-def _rank(problem: Problem, pattern: Pattern, layer: int) -> Rank:
-    increase = problem.scores[pattern.with_shared(layer)] - problem.scores[pattern]
-    return increase, -layer
+def _rank(problem: Problem, pattern: Pattern, layer: int, documents: int) -> Rank:
+    shared = problem.scores.divergence(pattern.with_shared(layer), documents)
+    return shared - problem.scores.divergence(pattern, documents), -layer

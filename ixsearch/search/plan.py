@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ixsearch.patterns import Pattern
+from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search.proposer import Problem, Proposer
+from ixsearch.search.scores import Scores
 from ixsearch.search.space import SearchSpace
 
 GOLDEN = 0.6180339887498949
@@ -16,23 +18,36 @@ def estimate_forwards(
     proposers: Sequence[Proposer],
     space: SearchSpace,
     budgets: tuple[int, ...],
+    documents: int,
     cost: Callable[[Sequence[Pattern]], float],
 ) -> list[float]:
     """Forwards that each proposer will ask for, found by running it on made-up scores.
 
-    These scores add up over the S layers, so the search meets no surprises; lazy greedy may need
-    more on a real model.
+    These scores add up over the S layers, but for some noise; a real model may take more.
     """
-    scores = {space.baseline: 0.0}
+    scores = Scores(documents)
+    scores.see({space.baseline: _made_up(space.baseline, documents)})
     problem = Problem(space, budgets, scores, cost)
     totals = []
     for proposer in proposers:
         total = 0.0
-        for batch in proposer.batches(problem):
-            scores |= {p: sum(1 + layer * GOLDEN % 1 for layer in p.shared_layers) for p in batch}
-            total += cost(batch)
+        for ask in proposer.asks(problem):
+            stop = documents if ask.documents is None else ask.documents
+            wanted = [p for p in dict.fromkeys(ask.patterns) if scores.seen(p) < stop]
+            if wanted:
+                total += problem.cost_on(wanted, stop - min(map(scores.seen, wanted)))
+                scores.see({p: _made_up(p, stop) for p in wanted})
         totals.append(total)
     return totals
+
+
+def _made_up(pattern: Pattern, documents: int) -> list[DocumentScore]:
+    divergence = sum(1 + layer * GOLDEN % 1 for layer in pattern.shared_layers)
+    noise = 1 + sum(pattern.full_layers) * GOLDEN % 1
+    return [
+        DocumentScore(1, 0.0, divergence * noise * (1 + number * GOLDEN % 1), ())
+        for number in range(documents)
+    ]
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from ixsearch.patterns import Pattern
+from ixsearch.search.effects import Effects
+from ixsearch.search.rungs import rungs_of
+from ixsearch.search.scores import Scores
 from ixsearch.search.space import SearchSpace
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Patterns to be scored in one batch."""
+
+    patterns: Sequence[Pattern]
+    documents: int | None = None
+    """On the first so many documents; None: on all."""
+    near: Sequence[Pattern] = ()
+    """Patterns that these, and the next ones, begin like: their states are worth keeping."""
 
 
 @dataclass(frozen=True)
@@ -17,28 +31,33 @@ class Problem:
     space: SearchSpace
     budgets: tuple[int, ...]
     """Numbers of F that are wanted."""
-    scores: Mapping[Pattern, float]
-    """Divergence of everything proposed so far, by anyone, in the order of proposal.
-
-    Always holds the baseline once the first batch is scored.
-    """
+    scores: Scores
+    """Of everything proposed so far, by anyone. Once the first batch is scored it always holds the
+    baseline, on all documents."""
     cost: Callable[[Sequence[Pattern]], float]
-    """Cost of scoring these patterns in one batch, in forwards of the whole model."""
+    """Cost of scoring these patterns in one batch on all documents, in forwards of the whole
+    model."""
+    effects: Callable[[], Effects | None] = lambda: None
+    """Measures, or recalls, what reading another layer's indices does; None: the engine cannot."""
 
-    def best(self, num_full: int) -> Pattern | None:
-        """The pattern of least divergence with so many F layers, if any is known."""
-        known = (p for p in self.scores if p.num_full == num_full)
-        return min(known, key=lambda p: (self.scores[p], p), default=None)
+    @property
+    def rungs(self) -> tuple[int, ...]:
+        """Numbers of documents on which a race is run, the last is all."""
+        return rungs_of(self.scores.documents)
+
+    def cost_on(self, patterns: Sequence[Pattern], documents: int) -> float:
+        """As `cost`, on the first so many documents."""
+        return self.cost(patterns) * documents / self.scores.documents
 
 
 class Proposer(Protocol):
     """A strategy that proposes batches of patterns.
 
-    `batches` is a generator. When it is resumed after a batch, `problem.scores` holds that batch.
+    `asks` is a generator. When it is resumed after an ask, `problem.scores` holds what was asked.
     It must depend on nothing but the problem: a resumed search runs it again from its start,
     with the scores it saw the first time, and pays only for what is not yet known.
     """
 
     name: str
 
-    def batches(self, problem: Problem) -> Iterator[list[Pattern]]: ...
+    def asks(self, problem: Problem) -> Iterator[Ask]: ...

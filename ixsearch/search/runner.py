@@ -5,15 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain
 
 from optuna.exceptions import StorageInternalError
 
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime.interface import Document, Engine
+from ixsearch.search.effects import Effects
 from ixsearch.search.measure import Measurer
 from ixsearch.search.plan import Plan, SearchProgress, estimate_forwards
-from ixsearch.search.proposer import Problem, Proposer
+from ixsearch.search.proposer import Ask, Problem, Proposer
+from ixsearch.search.rungs import rungs_of
 from ixsearch.search.score import TrialScore
+from ixsearch.search.scores import Scores
 from ixsearch.search.space import SearchSpace
 from ixsearch.search.study import PatternStudy, Proposal
 
@@ -23,17 +28,17 @@ class SearchOutcome:
     """What a search found, over all of its study, and what this call of it cost."""
 
     scores: dict[Pattern, TrialScore]
-    """Every finished pattern of the study."""
+    """Every pattern of the study that is scored on all documents."""
     best: dict[int, Pattern]
     """The pattern of least divergence at each budget, most F first; only budgets that have one."""
     stopped: str | None
     """Why the search ended early, `n-trials` or `timeout`; none: it is complete."""
     evaluations: int
-    """Patterns scored in this call."""
+    """Patterns scored in this call, on all documents or on some."""
     documents_scored: int
     """Documents scored in this call, over all patterns."""
     forwards: float
-    """What this call scored, in forwards of the whole model over all documents."""
+    """What this call cost, in forwards of the whole model over all documents."""
     seconds: float
     """Time this call took."""
 
@@ -50,12 +55,12 @@ def run_search(
     timeout: float | None = None,
     progress: Callable[[SearchProgress], None] | None = None,
 ) -> SearchOutcome:
-    """Scores what the proposers propose, batch by batch, the baseline first.
+    """Scores what the proposers ask for, batch by batch, the baseline first.
 
     Patterns that the study knows cost nothing, so repeating a call resumes it. `max_trials` limits
-    the finished patterns of the study, those of earlier calls included, and cuts the last batch
-    short; `timeout` limits the seconds of this call and lets the batch in flight end. Whatever
-    interrupts a batch, its unfinished trials are marked failed and the exception goes on.
+    the patterns of the study, those of earlier calls included, and cuts the last batch short;
+    `timeout` limits the seconds of this call and lets the batch in flight end. Whatever interrupts
+    a batch, its unfinished trials are marked failed and the exception goes on.
     """
     began = time.monotonic()
     search = _Search(
@@ -65,7 +70,7 @@ def run_search(
         max_trials=max_trials,
         deadline=None if timeout is None else began + timeout,
         progress=progress,
-        seen={},
+        scores=Scores(len(documents)),
     )
     try:
         stopped = search.run(proposers)
@@ -75,12 +80,13 @@ def run_search(
             " repeat the command to resume"
         ) from e
     measurer = search.measurer
+    complete = search.complete
     return SearchOutcome(
-        scores=measurer.known,
-        best=best_patterns(measurer.known, space, budgets),
+        scores=complete,
+        best=best_patterns(complete, space, budgets),
         stopped=stopped,
         evaluations=measurer.evaluations,
-        documents_scored=measurer.evaluations * len(documents),
+        documents_scored=measurer.documents_scored,
         forwards=measurer.forwards,
         seconds=time.monotonic() - began,
     )
@@ -110,50 +116,84 @@ class _Search:
     max_trials: int | None
     deadline: float | None
     progress: Callable[[SearchProgress], None] | None
-    seen: dict[Pattern, float]
-    """What was proposed so far in this call: a resumed search sees what the first call saw."""
+    scores: Scores
+    """What was asked for so far in this call: a resumed search sees what the first call saw."""
+
+    @property
+    def complete(self) -> dict[Pattern, TrialScore]:
+        """What the study knows of patterns that are scored on all documents."""
+        known, whole = self.measurer.known, self.scores.documents
+        return {p: score for p, score in known.items() if len(score.documents) == whole}
 
     def run(self, proposers: Sequence[Proposer]) -> str | None:
         """Returns why it ended early."""
-        cost = self.measurer.engine.score_cost
-        problem = Problem(self.space, self.budgets, self.seen, cost)
-        plan = Plan(estimate_forwards(proposers, self.space, self.budgets, cost))
+        cost, documents = self.measurer.engine.score_cost, self.scores.documents
+        plan = Plan(estimate_forwards(proposers, self.space, self.budgets, documents, cost))
+        problem = Problem(self.space, self.budgets, self.scores, cost, self._effects(plan))
+        first = Ask([self.space.baseline])
         for index, proposer in enumerate(proposers):
-            for proposed in proposer.batches(problem):
-                if not (batch := self._unseen(proposed)):
-                    continue
-                forwards = cost(batch)
-                if stopped := self._measure(plan, proposer.name, batch, forwards):
+            for ask in chain([first] if index == 0 else [], proposer.asks(problem)):
+                if stopped := self._answer(plan, index, proposer.name, ask):
                     return stopped
-                self.seen.update((p, self.measurer.known[p].divergence) for p in batch)
-                plan.add(index, forwards)
-                self._report(plan, proposer.name)
             plan.close(index)
         return None
 
-    def _unseen(self, proposed: Sequence[Pattern]) -> list[Pattern]:
-        """What nobody proposed before in this call, the baseline first of all."""
-        batch = dict.fromkeys(proposed if self.seen else [self.space.baseline, *proposed])
-        if illegal := [p.letters for p in batch if not self.space.contains(p)]:
-            raise ValueError(f"proposed patterns that the space does not allow: {illegal}")
-        return [p for p in batch if p not in self.seen]
+    def _effects(self, plan: Plan) -> Callable[[], Effects | None]:
+        """What a problem has for `effects`; measured when it is first asked for."""
 
-    def _measure(self, plan: Plan, name: str, batch: list[Pattern], forwards: float) -> str | None:
+        @cache
+        def effects() -> Effects | None:
+            return self.measurer.effects(
+                rungs_of(self.scores.documents)[0], lambda share: self._report(plan, "effects")
+            )
+
+        return effects
+
+    def _answer(self, plan: Plan, index: int, name: str, ask: Ask) -> str | None:
+        """Show the proposer what it asks for; why not, if the search has to end."""
+        stop = self.scores.documents if ask.documents is None else ask.documents
+        wanted = [p for p in dict.fromkeys(ask.patterns) if self.scores.seen(p) < stop]
+        if illegal := [p.letters for p in wanted if not self.space.contains(p)]:
+            raise ValueError(f"proposed patterns that the space does not allow: {illegal}")
+        if not wanted:
+            return None
+        self.measurer.engine.keep_near(ask.near)
+        forwards = self.measurer.engine.score_cost(wanted) * stop / self.scores.documents
+        if stopped := self._measure(plan, name, wanted, stop, forwards):
+            return stopped
+        known = self.measurer.known
+        self.scores.see({p: known[p].documents[:stop] for p in wanted})
+        plan.add(index, forwards)
+        self._report(plan, name)
+        return None
+
+    def _measure(
+        self, plan: Plan, name: str, wanted: list[Pattern], stop: int, forwards: float
+    ) -> str | None:
         """Measures what the study does not know of a batch, as far as the limits allow."""
-        missing = [p for p in batch if p not in self.measurer.known]
+        measurer = self.measurer
+        missing = [p for p in wanted if measurer.seen(p) < stop]
         if not missing:
             return None
         if self.deadline is not None and time.monotonic() >= self.deadline:
             return "timeout"
-        room = len(missing)
-        if self.max_trials is not None:
-            room = max(min(room, self.max_trials - len(self.measurer.known)), 0)
-        if room:
-            self.measurer.measure(
-                [Proposal(p, self._origin(p, name), forwards / len(batch)) for p in missing[:room]],
+        allowed = missing if self.max_trials is None else self._within_limit(missing)
+        if allowed:
+            measurer.measure(
+                [Proposal(p, self._origin(p, name), measurer.seen(p), stop) for p in allowed],
                 lambda share: self._report(plan, name, share * forwards),
             )
-        return "n-trials" if room < len(missing) else None
+        return "n-trials" if len(allowed) < len(missing) else None
+
+    def _within_limit(self, missing: list[Pattern]) -> list[Pattern]:
+        """More documents of a pattern are no new trial."""
+        room = self.max_trials - len(self.measurer.known)
+        allowed = []
+        for pattern in missing:
+            room -= pattern not in self.measurer.known
+            if room >= 0 or pattern in self.measurer.known:
+                allowed.append(pattern)
+        return allowed
 
     def _origin(self, pattern: Pattern, name: str) -> str:
         return "baseline" if pattern == self.space.baseline else name
@@ -163,7 +203,7 @@ class _Search:
             return
         measurer = self.measurer
         pace = measurer.seconds / measurer.forwards if measurer.forwards else None
-        best = best_patterns(measurer.known, self.space, self.budgets)
+        best = {b: p for b in self.budgets if (p := self._best(b)) is not None}
         self.progress(
             SearchProgress(
                 proposer=name,
@@ -173,3 +213,8 @@ class _Search:
                 best={budget: measurer.known[p].divergence for budget, p in best.items()},
             )
         )
+
+    def _best(self, budget: int) -> Pattern | None:
+        """On the most documents that any pattern of the budget has."""
+        most = max((self.scores.seen(p) for p in self.scores if p.num_full == budget), default=0)
+        return self.scores.best(budget, most) if most else None

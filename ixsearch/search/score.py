@@ -13,15 +13,29 @@ from ixsearch.runtime.interface import DocumentScore
 
 @dataclass(frozen=True)
 class TrialScore:
-    """A finished trial: the scores of its documents, exactly as the engine gave them."""
+    """The scores of a pattern's first documents, exactly as the engine gave them."""
 
     number: int
+    """Of its first trial."""
     proposer: str
+    """Who proposed it first."""
     forwards: float
-    """Its share of the cost of the batch it was proposed in, in forwards of the whole model."""
+    """Its share of the cost of its batches, in forwards of the whole model over all documents."""
     finished: str
-    """ISO date and time."""
+    """ISO date and time of its last trial."""
     documents: tuple[DocumentScore, ...]
+
+    def extended(self, start: int, more: TrialScore) -> TrialScore:
+        """With the documents from number `start` on, if that is where these end."""
+        if start != len(self.documents):
+            return self
+        return TrialScore(
+            self.number,
+            self.proposer,
+            self.forwards + more.forwards,
+            more.finished,
+            (*self.documents, *more.documents),
+        )
 
     @cached_property
     def quality(self) -> Quality:

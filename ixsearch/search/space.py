@@ -80,6 +80,10 @@ class SearchSpace:
         """Every pattern with one F fewer."""
         return [pattern.with_shared(i) for i in self.removable(pattern)]
 
+    def additions(self, pattern: Pattern) -> list[Pattern]:
+        """Every pattern with one F more."""
+        return [pattern.with_full(i) for i in self.free_layers if not pattern.is_full(i)]
+
     def swaps(self, pattern: Pattern) -> list[Pattern]:
         """Every pattern with one F moved to a layer that is S."""
         empty = [i for i in self.free_layers if not pattern.is_full(i)]

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ixsearch.patterns import IxsearchError
+from ixsearch.search.final import Final
 from ixsearch.search.greedy import Greedy
 from ixsearch.search.lazy_greedy import LazyGreedy
+from ixsearch.search.path import Path
 from ixsearch.search.proposer import Proposer
 from ixsearch.search.swaps import Swaps
 from ixsearch.search.uniform import Uniform
 
-SEARCHES = {"lazy-greedy": LazyGreedy, "greedy": Greedy}
-DEFAULT_SEARCH = "lazy-greedy"
+SEARCHES: dict[str, Callable[[], list[Proposer]]] = {
+    "auto": lambda: [Path(), LazyGreedy(width=2, first_rung=True), Swaps(), Final()],
+    "path": lambda: [Path(), Final()],
+    "lazy-greedy": lambda: [LazyGreedy()],
+    "greedy": lambda: [Greedy()],
+}
+DEFAULT_SEARCH = "auto"
 
 
-def proposers(search: str = DEFAULT_SEARCH, swap_forwards: float = 8.0) -> list[Proposer]:
-    """Uniform patterns, then the search so named, then swaps of at most `swap_forwards`."""
+def proposers(search: str = DEFAULT_SEARCH) -> list[Proposer]:
+    """Uniform patterns, then what the search so named is made of.
+
+    Raises:
+        IxsearchError: no search is called so.
+    """
     if search not in SEARCHES:
         raise IxsearchError(f"no search is called {search!r}: use {' or '.join(SEARCHES)}")
-    return [Uniform(), SEARCHES[search](), Swaps(swap_forwards)]
+    return [Uniform(), *SEARCHES[search]()]

@@ -26,11 +26,12 @@ OBJECTIVES = ("divergence", "num_full")
 
 @dataclass(frozen=True)
 class Proposal:
-    """A pattern to be scored, who proposed it, and its share of the batch's cost in forwards."""
+    """A pattern to be scored on the documents [start, stop), and who proposed it."""
 
     pattern: Pattern
     proposer: str
-    forwards: float
+    start: int
+    stop: int
 
 
 class PatternStudy:
@@ -38,16 +39,19 @@ class PatternStudy:
 
     A trial has one parameter a layer, `layer_00` and on, with the value F or S. It is written in
     two steps: `begin` adds it as running, parameters and all, in one transaction; `finish` adds
-    the scores, then marks it complete. So a process killed anywhere leaves complete and running
-    trials; `open` marks the latter as failed once their process is gone from this host. Trials
-    that others put in the queue are left alone.
+    the scores, then marks it: complete, with the objectives, when the last document is scored, else
+    pruned. A pruned pattern that is to be scored on more documents gets a trial for the others. So
+    a process killed anywhere leaves finished and running trials; `open` marks the latter as failed
+    once their process is gone from this host. Trials that others put in the queue are left alone.
     """
 
-    def __init__(self, study: optuna.Study, space: SearchSpace, where: str) -> None:
+    def __init__(self, study: optuna.Study, space: SearchSpace, documents: int, where: str) -> None:
         self.optuna = study
+        self.documents = documents
+        """On which a pattern is complete."""
         self.where = where
         """Name and storage, for messages."""
-        self._space = space
+        self.space = space
         self._names = [f"layer_{i:02d}" for i in range(space.num_layers)]
         self._worker = this_worker()
         self._known: dict[int, tuple[Pattern, TrialScore] | None] = {}
@@ -59,13 +63,16 @@ class PatternStudy:
         name: str,
         space: SearchSpace,
         identity: Identity,
+        documents: int,
         about: Mapping[str, Any] | None = None,
     ) -> PatternStudy:
         """Makes the study, or resumes it when there is one of that name.
 
-        `storage` is an Optuna URL, or a path for an SQLite file. `about` (versions, dates) is kept
-        from the first time and never compared. Raises `IxsearchError` when the storage cannot be
-        opened or the study has another identity.
+        `storage` is an Optuna URL, or a path for an SQLite file; `documents` is their number.
+        `about` (versions, dates) is kept from the first time and never compared.
+
+        Raises:
+            IxsearchError: the storage cannot be opened, or the study has another identity.
         """
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         where = f"study {name!r}"
@@ -85,22 +92,31 @@ class PatternStudy:
             raise IxsearchError(
                 f"{where}: the storage cannot be written; check your rights and the disk"
             ) from e
-        opened = cls(study, space, where)
+        opened = cls(study, space, documents, where)
         opened._fail_stale()
         return opened
 
     def scores(self) -> dict[Pattern, TrialScore]:
-        """Every finished pattern, in the order of trials; the first trial of a pattern counts."""
-        out: dict[Pattern, TrialScore] = {}
-        for trial in self.optuna.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        """What is known of every pattern, in the order of trials.
+
+        Of two trials over the same documents the first counts; one whose first documents are
+        missing counts once they are there.
+        """
+        finished = (TrialState.COMPLETE, TrialState.PRUNED)
+        for trial in self.optuna.get_trials(deepcopy=False, states=finished):
             if trial.number not in self._known:
-                self._known[trial.number] = _read(trial, self._space.num_layers)
-            if found := self._known[trial.number]:
-                out.setdefault(*found)
-        return out
+                self._known[trial.number] = _read(trial, self.space.num_layers)
+        slices = [found for _, found in sorted(self._known.items()) if found]
+        out: dict[Pattern, TrialScore] = {}
+        for pattern, start, score in sorted(slices, key=lambda found: found[1]):
+            if pattern in out:
+                out[pattern] = out[pattern].extended(start, score)
+            elif start == 0:
+                out[pattern] = score
+        return dict(sorted(out.items(), key=lambda item: item[1].number))
 
     def rows(self) -> list[TrialRow]:
-        """The finished patterns as plain rows."""
+        """What is known of every pattern as plain rows."""
         return [
             TrialRow(
                 number=score.number,
@@ -110,6 +126,8 @@ class PatternStudy:
                 divergence_stderr=score.quality.divergence_stderr,
                 loss=score.quality.loss,
                 finished=score.finished,
+                documents=len(score.documents),
+                complete=len(score.documents) == self.documents,
             )
             for pattern, score in self.scores().items()
         ]
@@ -132,7 +150,7 @@ class PatternStudy:
                 user_attrs={
                     "pattern": proposal.pattern.letters,
                     "proposer": proposal.proposer,
-                    "forwards": proposal.forwards,
+                    "documents": [proposal.start, proposal.stop],
                     "worker": self._worker,
                 },
             )
@@ -140,16 +158,26 @@ class PatternStudy:
         running = {t.user_attrs["pattern"]: t for t in self._running() if self._is_mine(t)}
         return [Trial(self.optuna, running[p.pattern.letters]._trial_id) for p in proposals]
 
-    def finish(self, trial: Trial, documents: Sequence[DocumentScore]) -> None:
-        """Records the scores of a trial, then marks it complete."""
-        pattern = Pattern(trial.user_attrs["pattern"])
-        quality = Quality.of(documents)
+    def finish(self, trial: Trial, documents: Sequence[DocumentScore], forwards: float) -> None:
+        """Records the scores of a trial, then marks it complete or pruned.
+
+        `forwards`: its share of the cost of its batch, in forwards of the whole model over all
+        documents. The objectives of a complete trial are of all documents, its own scores of those
+        that it was asked for.
+        """
+        pattern, (start, stop) = Pattern(trial.user_attrs["pattern"]), trial.user_attrs["documents"]
+        before = self.scores()[pattern].documents[:start] if start else ()
+        quality = Quality.of((*before, *documents))
+        trial.set_user_attr("forwards", forwards)
         if isfinite(quality.divergence_stderr):
             trial.set_user_attr("divergence_stderr", quality.divergence_stderr)
         trial.set_user_attr("loss", quality.loss)
         trial.set_user_attr("scored_tokens", quality.tokens)
         trial.set_user_attr("document_scores", to_columns(documents))
-        self.optuna.tell(trial, (quality.divergence, pattern.num_full))
+        if stop < self.documents:
+            self.optuna.tell(trial, state=TrialState.PRUNED)
+        else:
+            self.optuna.tell(trial, (quality.divergence, pattern.num_full))
 
     def abandon(self, trials: Sequence[Trial]) -> None:
         """Marks those that are not finished as failed."""
@@ -164,7 +192,7 @@ class PatternStudy:
 
     def _distributions(self) -> dict[str, BaseDistribution]:
         return {
-            name: CategoricalDistribution(self._space.letters(layer))
+            name: CategoricalDistribution(self.space.letters(layer))
             for layer, name in enumerate(self._names)
         }
 
@@ -197,17 +225,21 @@ def _claim(study: optuna.Study, where: str, identity: Identity, about: Mapping[s
     study.set_user_attr("identity", dict(identity))
 
 
-def _read(trial: FrozenTrial, num_layers: int) -> tuple[Pattern, TrialScore] | None:
-    """A complete trial as pattern and score; none when it is not one of ours."""
+def _read(trial: FrozenTrial, num_layers: int) -> tuple[Pattern, int, TrialScore] | None:
+    """A finished trial: pattern, first document, score; none when it is not one of ours."""
     attributes = trial.user_attrs
     if "document_scores" not in attributes or len(attributes.get("pattern", "")) != num_layers:
         return None
-    return Pattern(attributes["pattern"]), TrialScore(
-        number=trial.number,
-        proposer=attributes["proposer"],
-        forwards=attributes["forwards"],
-        finished=trial.datetime_complete.isoformat(timespec="seconds")
-        if trial.datetime_complete
-        else "",
-        documents=from_columns(attributes["document_scores"]),
+    start = attributes.get("documents", (0,))[0]  # studies of version 0.1 have whole trials only
+    finished = trial.datetime_complete
+    return (
+        Pattern(attributes["pattern"]),
+        start,
+        TrialScore(
+            number=trial.number,
+            proposer=attributes["proposer"],
+            forwards=attributes["forwards"],
+            finished=finished.isoformat(timespec="seconds") if finished else "",
+            documents=from_columns(attributes["document_scores"]),
+        ),
     )

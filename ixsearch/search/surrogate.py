@@ -2,41 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ixsearch.patterns import Pattern
-
-Guess = Callable[[Sequence[Pattern]], np.ndarray]
-"""The guessed log divergence of each pattern."""
+from ixsearch.search.effects import Effects
+from ixsearch.search.scores import Scores
 
 RIDGE = 0.3
 REACH = 0.2
 FLOOR = 1e-9
+"""Nats; keeps logarithms finite."""
+LEAST_FREEDOM = 0.1
 
 
-def fit_surrogate(scores: Mapping[Pattern, float], num_full: int) -> Guess:
+@dataclass(frozen=True)
+class Surrogate:
     """Ridge regression of log divergence on which layers, and which neighbours, are S.
 
-    Patterns with about `num_full` F layers weigh most: a pattern e^-1 for each `REACH` of the
-    layers that it is off. `FLOOR` (nats) keeps the logarithm finite.
+    Where effects are known, the logarithms of both estimated costs are features too, so what is
+    measured corrects the estimate. Patterns with about as many F layers weigh most: e^-1 for each
+    `REACH` of the layers that they are off.
     """
-    known = [p for p in scores if p.shared_layers]
-    if not known:
-        return lambda patterns: np.zeros(len(patterns))
-    x_NC = _features(known)
-    y_N = np.log(np.array([max(scores[p], 0.0) for p in known]) + FLOOR)
-    off_N = np.array([abs(p.num_full - num_full) / len(p) for p in known])
-    weighted_CN = (x_NC * np.exp(-off_N / REACH)[:, None]).T
-    penalty_C = np.full(x_NC.shape[1], RIDGE)
+
+    effects: Effects | None
+    weights_C: np.ndarray
+    spread: float
+    """Standard deviation of log divergence around the guess, from the residuals that each measured
+    pattern would have if it were left out."""
+
+    @classmethod
+    def fit(
+        cls, scores: Scores, num_full: int, documents: int, effects: Effects | None = None
+    ) -> Surrogate | None:
+        """From the patterns known on so many documents; None if there is none with an S."""
+        known = [p for p in scores.at(documents) if p.shared_layers]
+        if not known:
+            return None
+        x_PC = _features(known, effects)
+        y_P = log_divergence(np.array([scores.divergence(p, documents) for p in known]))
+        off_P = np.array([abs(p.num_full - num_full) / len(p) for p in known])
+        weight_P = np.exp(-off_P / REACH)
+        weighted_CP = (x_PC * weight_P[:, None]).T
+        inverse_CC = np.linalg.inv(weighted_CP @ x_PC + np.diag(_penalties(x_PC, effects)))
+        weights_C = inverse_CC @ (weighted_CP @ y_P)
+        leverage_P = np.einsum("pc,cd,pd->p", x_PC, inverse_CC, x_PC) * weight_P
+        rest_P = (y_P - x_PC @ weights_C) / np.maximum(1 - leverage_P, LEAST_FREEDOM)
+        spread = np.sqrt((weight_P * rest_P**2).sum() / weight_P.sum())
+        return cls(effects, weights_C, float(spread))
+
+    def guess(self, patterns: Sequence[Pattern]) -> np.ndarray:
+        """The guessed log divergence of each pattern [P]."""
+        return _features(patterns, self.effects) @ self.weights_C
+
+
+def log_divergence(divergence_P: np.ndarray) -> np.ndarray:
+    """Of nats, with `FLOOR` added."""
+    return np.log(np.maximum(divergence_P, 0.0) + FLOOR)
+
+
+def _features(patterns: Sequence[Pattern], effects: Effects | None) -> np.ndarray:
+    """A constant; the estimated costs; each layer is S; each layer and the one before it are S."""
+    shared_PL = np.array([[letter == "S" for letter in p.letters] for p in patterns], dtype=float)
+    both = shared_PL[:, 1:] * shared_PL[:, :-1]
+    columns = [np.ones((len(patterns), 1)), shared_PL, both]
+    if effects is not None:
+        costs = np.stack((effects.additive(patterns), effects.joint(patterns)), 1)
+        columns.insert(1, log_divergence(costs) / 2)
+    return np.hstack(columns)
+
+
+def _penalties(x_PC: np.ndarray, effects: Effects | None) -> np.ndarray:
+    """Next to none on the constant, a third on the two estimates."""
+    penalty_C = np.full(x_PC.shape[1], RIDGE)
     penalty_C[0] = 1e-6
-    weights_C = np.linalg.solve(weighted_CN @ x_NC + np.diag(penalty_C), weighted_CN @ y_N)
-    return lambda patterns: _features(patterns) @ weights_C
-
-
-def _features(patterns: Sequence[Pattern]) -> np.ndarray:
-    """A constant; each layer is S; each layer and the one before it are both S."""
-    shared_NL = np.array([[letter == "S" for letter in p.letters] for p in patterns], dtype=float)
-    both = shared_NL[:, 1:] * shared_NL[:, :-1]
-    return np.hstack([np.ones((len(patterns), 1)), shared_NL, both])
+    if effects is not None:
+        penalty_C[1:3] = RIDGE / 3
+    return penalty_C

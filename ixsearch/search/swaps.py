@@ -1,54 +1,114 @@
-"""Measured swaps: what repairs a greedy path at small budgets."""
+"""Measured local moves, where the expected gain for their cost is highest."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import norm
 
 from ixsearch.patterns import Pattern
-from ixsearch.search.proposer import Problem
-from ixsearch.search.surrogate import fit_surrogate
+from ixsearch.search.effects import Effects
+from ixsearch.search.proposer import Ask, Problem
+from ixsearch.search.space import SearchSpace
+from ixsearch.search.surrogate import Surrogate, log_divergence
+
+WORTH = 0.5
+"""Expected fall of log divergence, a forward, under which the search is over."""
+WIDTH = 2
+"""Moves in a batch."""
+REPAIR = 2
+"""Budgets at most this far apart lend each other their best patterns."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The moves that one budget would try next."""
+
+    value: float
+    """Mean expected fall of log divergence, a forward."""
+    start: Pattern
+    moves: list[Pattern]
 
 
 class Swaps:
-    """Moves one F of the best known pattern of a budget, again and again.
+    """Moves one F of a budget's best pattern, or adds or drops an F of a near budget's best.
 
-    Budgets take turns, the smallest first. A turn proposes the `width` swaps that the surrogate
-    likes most, of equals the one that changes a later layer and so is cheaper to score. A pattern
-    that improves is the next turn's start. `forwards` limits the cost of all batches together, in
-    forwards of the whole model; a budget whose next batch would go beyond it is done.
+    Moving an F by one layer is a shift; adding one splits an index group, dropping one merges two.
+    Each turn goes to the budget whose next moves promise most for their cost, by the expected
+    improvement under the surrogate (Mockus 1975), and scores them on the first rung. The search is
+    over when nothing promises `worth`, or at `forwards`.
     """
 
     name = "swaps"
 
-    def __init__(self, forwards: float = 12.0, width: int = 2) -> None:
-        self.forwards = forwards
+    def __init__(
+        self, forwards: float | None = None, worth: float = WORTH, width: int = WIDTH
+    ) -> None:
+        self.forwards = np.inf if forwards is None else forwards
+        self.worth = worth
         self.width = width
 
-    def batches(self, problem: Problem) -> Iterator[list[Pattern]]:
+    def asks(self, problem: Problem) -> Iterator[Ask]:
+        effects = problem.effects()
+        documents = problem.rungs[0]
         left = self.forwards
-        turns = sorted(problem.budgets)
-        while turns:
-            budget = turns.pop(0)
-            moves = self._moves(problem, budget)
-            if not moves or (cost := problem.cost(moves)) > left:
-                continue
-            left -= cost
-            yield moves
-            turns.append(budget)
+        while turns := [t for b in problem.budgets if (t := self._turn(problem, b, effects))]:
+            turn = max(turns, key=lambda t: t.value)
+            left -= problem.cost_on(turn.moves, documents)
+            if turn.value < self.worth or left < 0:
+                return
+            yield Ask(turn.moves, documents, near=[turn.start])
 
-    def _moves(self, problem: Problem, budget: int) -> list[Pattern]:
-        start = problem.best(budget)
-        moves = [p for p in problem.space.swaps(start) if p not in problem.scores] if start else []
+    def _turn(self, problem: Problem, budget: int, effects: Effects | None) -> Turn | None:
+        scores, documents = problem.scores, problem.rungs[0]
+        start = scores.best(budget, documents)
+        surrogate = Surrogate.fit(scores, budget, documents, effects)
+        if start is None or surrogate is None:
+            return None
+        moves = [p for p in _moves(problem, budget, start) if scores.seen(p) < documents]
         if not moves:
-            return []
-        guesses = fit_surrogate(problem.scores, budget)(moves)
+            return None
+        best = log_divergence(np.array([scores.divergence(start, documents)]))
+        gains = expected_fall(best[0] - surrogate.guess(moves), surrogate.spread)
+        values = gains / [_cost(problem, start, move, documents) for move in moves]
         # Rounded, so that the last bits of a solver do not choose between equals.
-        ranked = sorted(
-            zip(guesses.round(9).tolist(), moves, strict=True),
-            key=lambda pair: (pair[0], -_first_change(start, pair[1]), pair[1]),
-        )
-        return [move for _, move in ranked[: self.width]]
+        order = sorted(range(len(moves)), key=lambda i: (-round(values[i], 9), moves[i]))
+        chosen = order[: self.width]
+        return Turn(round(float(values[chosen].mean()), 9), start, [moves[i] for i in chosen])
 
 
-def _first_change(a: Pattern, b: Pattern) -> int:
-    return next(i for i, (x, y) in enumerate(zip(a.letters, b.letters, strict=True)) if x != y)
+def expected_fall(fall: np.ndarray, spread: float) -> np.ndarray:
+    """Mean of max(0, X) for X normal with mean `fall` and this standard deviation."""
+    if spread == 0:
+        return np.maximum(fall, 0.0)
+    z = fall / spread
+    return spread * (z * norm.cdf(z) + norm.pdf(z))
+
+
+def _moves(problem: Problem, budget: int, start: Pattern) -> list[Pattern]:
+    space = problem.space
+    moves = dict.fromkeys(space.swaps(start))
+    for other in problem.budgets:
+        lent = problem.scores.best(other, problem.rungs[0])
+        if lent is not None and 0 < abs(other - budget) <= REPAIR:
+            moves |= dict.fromkeys(_resized(space, lent, budget))
+    return list(moves)
+
+
+def _resized(space: SearchSpace, pattern: Pattern, budget: int) -> list[Pattern]:
+    """Every pattern of the budget that adds F to this one, or drops some."""
+    found = [pattern]
+    while found and found[0].num_full != budget:
+        grow = found[0].num_full < budget
+        step = space.additions if grow else space.removals
+        found = list(dict.fromkeys(p for each in found for p in step(each)))
+    return found
+
+
+def _cost(problem: Problem, start: Pattern, move: Pattern, documents: int) -> float:
+    """In forwards, when the states of `start` are kept."""
+    letters = zip(start.letters, move.letters, strict=True)
+    changed = next(i for i, (old, new) in enumerate(letters) if old != new)
+    return (len(start) - changed) / len(start) * documents / problem.scores.documents

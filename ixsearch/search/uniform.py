@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ixsearch.patterns import Pattern
-from ixsearch.search.proposer import Problem
+from ixsearch.search.proposer import Ask, Problem
 
 
 class Uniform:
@@ -13,5 +12,5 @@ class Uniform:
 
     name = "uniform"
 
-    def batches(self, problem: Problem) -> Iterator[list[Pattern]]:
-        yield [problem.space.uniform(budget) for budget in problem.budgets]
+    def asks(self, problem: Problem) -> Iterator[Ask]:
+        yield Ask([problem.space.uniform(budget) for budget in problem.budgets])

@@ -14,7 +14,7 @@ from ixsearch.search.space import SearchSpace
 from ixsearch.search.study import PatternStudy
 
 TOKENS = 10
-DOCUMENTS = [Document(f"doc{i}", tuple(range(20 + i))) for i in range(3)]
+DOCUMENTS = [Document(f"doc{i}", tuple(range(20 + i))) for i in range(6)]
 IDENTITY = {"weights_hash": "w1", "documents": "d1", "seed": 0}
 
 
@@ -49,6 +49,9 @@ class FakeEngine:
     def __init__(self, landscape: Callable[[Pattern], float] = rugged) -> None:
         self.landscape = landscape
         self.batches: list[list[Pattern]] = []
+        self.documents_scored: list[tuple[Pattern, str]] = []
+        self.layer_tokens = 0
+        self.near: list[Sequence[Pattern]] = []
         self.before_batch: Callable[[int], None] = lambda call: None
 
     @property
@@ -61,6 +64,9 @@ class FakeEngine:
     def score(self, documents, patterns, progress=None) -> list[list[DocumentScore]]:
         self.before_batch(len(self.batches))
         self.batches.append(list(patterns))
+        self.documents_scored += [(p, d.name) for p in patterns for d in documents]
+        tokens = sum(len(d.tokens) for d in documents)
+        self.layer_tokens += round(trie_cost(patterns) * len(patterns[0])) * tokens
         if progress:
             progress(0.5)
         return [[self._score(p, d) for d in documents] for p in patterns]
@@ -73,6 +79,12 @@ class FakeEngine:
 
     def score_cost(self, patterns: Sequence[Pattern]) -> float:
         return trie_cost(patterns)
+
+    def keep_near(self, patterns: Sequence[Pattern]) -> None:
+        self.near.append(patterns)
+
+    def pair_effects(self, documents, draws, seed, progress=None):
+        return None
 
     def set_pattern(self, pattern) -> None:
         raise NotImplementedError
@@ -88,5 +100,9 @@ def memory() -> optuna.storages.InMemoryStorage:
     return optuna.storages.InMemoryStorage()
 
 
-def open_study(storage, space: SearchSpace, name: str = "s", **identity: Any) -> PatternStudy:
-    return PatternStudy.open(storage, name, space, {**IDENTITY, **identity}, {"tool": "test"})
+def open_study(
+    storage, space: SearchSpace, name: str = "s", number: int = len(DOCUMENTS), **identity: Any
+) -> PatternStudy:
+    return PatternStudy.open(
+        storage, name, space, {**IDENTITY, **identity}, number, {"tool": "test"}
+    )

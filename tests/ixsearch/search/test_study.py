@@ -13,7 +13,8 @@ from ixsearch.search import worker
 from ixsearch.search.identity import check_identity, identity_of
 from ixsearch.search.study import Proposal
 
-from .fake_engine import memory, open_study, space_of
+from . import fake_engine
+from .fake_engine import memory, space_of
 
 SPACE = space_of(6, indexer_layers=(0, 1, 2, 3, 5), pinned=(2,))
 A, B = Pattern("FSFFSF"), Pattern("FFFSSS")
@@ -23,11 +24,15 @@ SCORES = (
 )
 
 
+def open_study(storage, space, name="s", **identity):
+    return fake_engine.open_study(storage, space, name, number=len(SCORES), **identity)
+
+
 def add(study, *patterns, finish=True):
-    trials = study.begin([Proposal(p, "greedy", 0.25) for p in patterns])
+    trials = study.begin([Proposal(p, "greedy", 0, 2) for p in patterns])
     if finish:
         for trial in trials:
-            study.finish(trial, SCORES)
+            study.finish(trial, SCORES, 0.25)
     return trials
 
 
@@ -82,7 +87,7 @@ def test_scores_come_back_bit_for_bit(url):
 def test_one_document_has_no_standard_error(url):
     study = open_study(url, SPACE)
     (trial,) = add(study, A, finish=False)
-    study.finish(trial, SCORES[:1])
+    study.finish(trial, SCORES[:1], 0.25)
     assert "divergence_stderr" not in study.optuna.get_trials()[0].user_attrs
     assert A in study.scores()
 
@@ -164,8 +169,8 @@ def test_about_is_kept_and_never_compared(url):
     space = space_of(4)
     from ixsearch.search.study import PatternStudy
 
-    PatternStudy.open(url, "s", space, {"a": 1}, {"tool": "0.1"})
-    study = PatternStudy.open(url, "s", space, {"a": 1}, {"tool": "0.2"})
+    PatternStudy.open(url, "s", space, {"a": 1}, 2, {"tool": "0.1"})
+    study = PatternStudy.open(url, "s", space, {"a": 1}, 2, {"tool": "0.2"})
     assert study.optuna.user_attrs["about"] == {"tool": "0.1"}
 
 
@@ -206,7 +211,7 @@ def test_a_zombie_is_gone():
 def test_abandon_spares_finished_trials():
     study = open_study(memory(), SPACE)
     trials = add(study, A, B, finish=False)
-    study.finish(trials[0], SCORES)
+    study.finish(trials[0], SCORES, 0.25)
     study.abandon(trials)
     assert states(study) == [TrialState.COMPLETE, TrialState.FAIL]
 
@@ -229,5 +234,5 @@ def test_an_interrupt_while_trials_are_added_leaves_none_running(monkeypatch):
 
     monkeypatch.setattr(study.optuna, "add_trial", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        study.begin([Proposal(Pattern(p), "test", 1.0) for p in ("FFFS", "FFSF", "FSFF")])
+        study.begin([Proposal(Pattern(p), "test", 0, 2) for p in ("FFFS", "FFSF", "FSFF")])
     assert [t.state for t in study.optuna.get_trials()] == [TrialState.FAIL]

@@ -1,0 +1,71 @@
+"""What a search has measured so far: each pattern on the first so many documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ixsearch.patterns import Pattern
+from ixsearch.runtime.interface import DocumentScore
+
+
+@dataclass
+class Scores:
+    """The scores that proposers see, in the order in which patterns were first proposed.
+
+    Documents have one order for the whole search, so two patterns always have their first ones in
+    common: what is compared is paired.
+    """
+
+    documents: int
+    """Of the whole search."""
+    _seen: dict[Pattern, Sequence[DocumentScore]] = field(default_factory=dict)
+
+    def __contains__(self, pattern: Pattern) -> bool:
+        return pattern in self._seen
+
+    def __iter__(self) -> Iterator[Pattern]:
+        return iter(self._seen)
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def see(self, scores: Mapping[Pattern, Sequence[DocumentScore]]) -> None:
+        """Add what was measured; of a pattern that is known, more documents."""
+        for pattern, documents in scores.items():
+            if len(documents) > self.seen(pattern):
+                self._seen[pattern] = documents
+
+    def seen(self, pattern: Pattern) -> int:
+        """How many documents of the pattern are scored."""
+        return len(self._seen.get(pattern, ()))
+
+    def at(self, documents: int | None = None) -> list[Pattern]:
+        """Patterns of which so many documents are scored, all of them by default."""
+        wanted = self.documents if documents is None else documents
+        return [p for p, scores in self._seen.items() if len(scores) >= wanted]
+
+    def divergence(self, pattern: Pattern, documents: int | None = None) -> float:
+        """Mean over the scored tokens of the first documents, nats; of all by default."""
+        rows = self._rows(pattern, documents)
+        return sum(s.divergence_sum for s in rows) / sum(s.tokens for s in rows)
+
+    def sums(self, pattern: Pattern, documents: int | None = None) -> list[float]:
+        """The divergence of each document, summed over its tokens."""
+        return [s.divergence_sum for s in self._rows(pattern, documents)]
+
+    def ranked(self, num_full: int, documents: int | None = None) -> list[Pattern]:
+        """Patterns with so many F layers, the best first, of equals the first by its letters."""
+        known = [p for p in self.at(documents) if p.num_full == num_full]
+        return sorted(known, key=lambda p: (self.divergence(p, documents), p))
+
+    def best(self, num_full: int, documents: int | None = None) -> Pattern | None:
+        """The first of `ranked`, if there is any."""
+        return next(iter(self.ranked(num_full, documents)), None)
+
+    def _rows(self, pattern: Pattern, documents: int | None) -> Sequence[DocumentScore]:
+        wanted = self.documents if documents is None else documents
+        rows = self._seen[pattern][:wanted]
+        if len(rows) < wanted:
+            raise KeyError(f"{pattern}: {len(rows)} documents are scored, {wanted} are asked for")
+        return rows
