@@ -169,6 +169,7 @@ class NativeEngine:
 
         `speculative`: tokens that the MTP layer drafts a step; 0: none.
         """
+        self._require_resident("serve requests")
         identity = f"{self._info.config_hash} {self._info.weights_hash}"
         return Serving(
             self.model,

@@ -198,6 +198,8 @@ def test_what_offload_cannot_do_is_refused(deepseek_folder):
         engine.generate([Request((1, 2), 3)])
     with pytest.raises(IxsearchError, match="cannot measure speed with offload"):
         engine.measure(Workload(8, 1, 1))
+    with pytest.raises(IxsearchError, match="cannot serve requests with offload"):
+        engine.serving(4)
 
 
 def test_a_layer_larger_than_the_budget(deepseek_folder):
