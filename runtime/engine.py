@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 
 import torch
@@ -88,6 +89,7 @@ class NativeEngine:
         if not folder.is_dir():
             raise ModelError(f"{folder} is a file: give the folder of the checkpoint")
         target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        _check_eps(latent_norm_eps)
         if dtype is None:
             dtype = torch.float32 if target.type == "cpu" else torch.bfloat16
         config = DsaConfig.from_json(source.values, str(folder / "config.json"), latent_norm_eps)
@@ -167,6 +169,7 @@ class NativeEngine:
 
         `speculative`: tokens that the MTP layer drafts a step; 0: none.
         """
+        self._require_resident("serve requests")
         identity = f"{self._info.config_hash} {self._info.weights_hash}"
         return Serving(
             self.model,
@@ -197,6 +200,11 @@ class NativeEngine:
                 f"{what} has tokens outside of the vocabulary of {self._info.vocab_size}:"
                 " it was tokenised for another model"
             )
+
+
+def _check_eps(latent_norm_eps: float | None) -> None:
+    if latent_norm_eps is not None and not 0 <= latent_norm_eps < inf:
+        raise IxsearchError(f"latent_norm_eps is {latent_norm_eps}: give a small positive number")
 
 
 def _keeps_fp8(wish: str | None, device: torch.device) -> bool:
