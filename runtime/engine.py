@@ -29,6 +29,7 @@ from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.offload import load_offloaded
 from ixsearch.runtime.score import Scorer
 from ixsearch.runtime.serving import Limits, Serving
+from ixsearch.runtime.serving.request import check_length
 from ixsearch.runtime.serving.speculation import Speculation
 from ixsearch.runtime.serving.stopping import Decode
 from ixsearch.runtime.source import Placement
@@ -112,6 +113,7 @@ class NativeEngine:
             self.model.check_pattern(pattern)
         for document in documents:
             self._check_tokens(document.tokens, f"document {document.name}")
+            self._check_document_length(document)
         return self._scorer.score(documents, patterns, progress)
 
     def score_cost(self, patterns: Sequence[Pattern]) -> float:
@@ -140,12 +142,13 @@ class NativeEngine:
             speculative: tokens that the MTP layer drafts a step; 0: none. See `speculation`.
 
         Raises:
-            IxsearchError: a prompt that is empty or of another model, a request that failed, drafts
-                without an MTP layer.
+            IxsearchError: a prompt that is empty or of another model, more tokens than the model
+                has positions, a request that failed, drafts without an MTP layer.
         """
         self._require_resident("decode")
         for i, request in enumerate(requests):
             self._check_tokens(request.prompt, f"request {i}")
+            check_length(f"request {i}", request, self._info.max_positions)
         wanted = blocks_wanted(requests, self.model, self._pattern, mtp=speculative > 0)
         held = self._serving
         if held is None or held.pool.blocks < wanted or held.drafts != speculative:
@@ -187,6 +190,14 @@ class NativeEngine:
             raise IxsearchError(
                 f"cannot {what} with offload: every token would read all weights from disk; only"
                 " documents can be scored. Load without offload on devices that hold the model"
+            )
+
+    def _check_document_length(self, document: Document) -> None:
+        length, there = len(document.tokens), self._info.max_positions
+        if length > there:
+            raise IxsearchError(
+                f"document {document.name} has {length:,} tokens, the model {there:,} positions"
+                " (max_position_embeddings): give shorter documents"
             )
 
     def _check_tokens(self, tokens: Sequence[int], what: str) -> None:

@@ -19,7 +19,13 @@ from ixsearch.runtime.memory import (
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.serving.blocks import BlockPool
 from ixsearch.runtime.serving.prefix import BlockKeys, root_key
-from ixsearch.runtime.serving.request import Finish, Limits, LiveRequest, Wishes
+from ixsearch.runtime.serving.request import (
+    Finish,
+    Limits,
+    LiveRequest,
+    Wishes,
+    check_length,
+)
 from ixsearch.runtime.serving.runner import Outcome, Runner
 from ixsearch.runtime.serving.scheduler import Scheduler, Work
 from ixsearch.runtime.serving.speculation import Speculation
@@ -81,8 +87,8 @@ class Serving:
 
         Raises:
             IxsearchError: a prompt that is empty or of another vocabulary, more tokens than the
-                cache holds, stop strings without a tokenizer, or sources that the pattern cannot
-                give.
+                model has positions or the cache room, stop strings without a tokenizer, or sources
+                that the pattern cannot give.
         """
         wishes = wishes or Wishes()
         usual = self.pattern.sources()
@@ -142,9 +148,11 @@ class Serving:
     def _check(self, request: Request, wishes: Wishes) -> None:
         if not request.prompt:
             raise IxsearchError("a prompt is empty: at least one token is needed")
-        vocabulary = self.runner.model.config.vocab_size
+        config = self.runner.model.config
+        vocabulary = config.vocab_size
         if not 0 <= min(request.prompt) <= max(request.prompt) < vocabulary:
             raise IxsearchError(f"a prompt has tokens outside of the vocabulary of {vocabulary}")
+        check_length(f"request {self._submitted}", request, config.max_position_embeddings)
         if wishes.stop_strings and self._decode is None:
             raise IxsearchError("stop strings need a tokenizer: give the engine `decode`")
         if not all(wishes.stop_strings):
