@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -121,13 +121,7 @@ class NativeEngine:
 
     def set_pattern(self, pattern: Pattern) -> None:
         self.model.check_pattern(pattern)
-        try:
-            if self._serving is not None:
-                self._serving.set_pattern(pattern)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            self._serving = None  # the next `generate` makes a cache that fits
+        self._change_serving(lambda serving: serving.set_pattern(pattern))
         self._pattern = pattern
 
     def generate(
@@ -149,15 +143,32 @@ class NativeEngine:
         for i, request in enumerate(requests):
             self._check_tokens(request.prompt, f"request {i}")
             check_length(f"request {i}", request, self._info.max_positions)
-        wanted = blocks_wanted(requests, self.model, self._pattern, mtp=speculative > 0)
-        held = self._serving
-        if held is None or held.pool.blocks < wanted or held.drafts != speculative:
-            self._serving = held = None  # its memory goes before the new one's comes
-            self._serving = self.serving(wanted, speculative=speculative)
-        new = generate(self._serving, requests, progress)
+        serving = self._serving_for(requests, speculative)
+        new = generate(serving, requests, progress)
         if speculative:
-            self.speculation = self._serving.speculation
+            self.speculation = serving.speculation
         return new
+
+    def _serving_for(self, requests: Sequence[Request], drafts: int) -> Serving:
+        """The one that is there, if it is large enough and can be made to draft so many."""
+        wanted = blocks_wanted(requests, self.model, self._pattern, mtp=drafts > 0)
+        if self._serving is not None and self._serving.pool.blocks >= wanted:
+            self._change_serving(lambda serving: serving.set_drafts(drafts))
+        else:
+            self._serving = None  # its memory goes before the new one's comes
+        if self._serving is None:
+            self._serving = self.serving(wanted, speculative=drafts)
+        return self._serving
+
+    def _change_serving(self, change: Callable[[Serving], None]) -> None:
+        """Change the server that is there; if its caches then do not fit, there is none."""
+        try:
+            if self._serving is not None:
+                change(self._serving)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            self._serving = None
 
     def serving(
         self,

@@ -64,7 +64,6 @@ class Serving:
         _check_drafts(model, drafts)
         cache = _allocate(model, pattern, blocks, drafts > 0)
         self.runner = Runner(model, cache, limits.tokens, drafts)
-        self.drafts = drafts
         self.speculation = Speculation()
         """Of all requests so far, by their numbers; only with drafts."""
         self.pool = BlockPool(blocks, self.runner.cache.copy_block)
@@ -76,6 +75,11 @@ class Serving:
     @property
     def pattern(self) -> Pattern:
         return self.runner.cache.pattern
+
+    @property
+    def drafts(self) -> int:
+        """Tokens that are drafted for a decoding request in each step."""
+        return self.scheduler.drafts
 
     @property
     def busy(self) -> bool:
@@ -145,6 +149,24 @@ class Serving:
         self.pool.forget()
         self.runner.set_pattern(pattern)
 
+    def set_drafts(self, drafts: int) -> None:
+        """Draft so many tokens from now on.
+
+        What was cached without drafts is forgotten when they begin: the MTP layer has not seen it.
+
+        Raises:
+            IxsearchError: a request has not ended, or drafts are wanted and there is no MTP layer.
+        """
+        if drafts == self.drafts:
+            return
+        _check_drafts(self.runner.model, drafts)
+        if self.busy:
+            raise IxsearchError("drafts cannot change while requests run: let them end first")
+        if not self.drafts:
+            self.pool.forget()
+        self.runner.set_drafts(drafts)
+        self.scheduler.drafts = drafts
+
     def _check(self, request: Request, wishes: Wishes) -> None:
         if not request.prompt:
             raise IxsearchError("a prompt is empty: at least one token is needed")
@@ -193,7 +215,9 @@ class Serving:
         record.drafted += len(live.drafts)
         record.accepted += max(0, len(outcome.next_tokens) - 1)
         close = zip(places, outcome.near_ties, strict=False)
-        record.near_ties += [(live.number, place) for place, near in close if near]
+        found = [(live.number, place) for place, near in close if near]
+        record.near_ties += found
+        record.near_tie_count += len(found)
 
     def _write(self, live: LiveRequest, token: int) -> None:
         """Append a token. What the request's own callbacks raise ends this request only."""
