@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from ixsearch.runtime.indexer import Indexer
 from ixsearch.runtime.serving import BlockPool, Limits, loop, runner
@@ -53,6 +54,9 @@ def check(engines, scenario, rule, counted):
         event(f"{what}: {getattr(counted, what) > getattr(before, what)}")
 
 
+LONG = Scenario(
+    "glm_moe_dsa", "FSFSS", Limits(64, 4), 9, True, (Ask(0, 65, 0, 70, False, 0, 0, 0),)
+)
 ROUNDED = Scenario(
     "glm_moe_dsa", "FSSSS", Limits(1, 2), 1, True, (Ask(1, 127, 0, 1, True, 0, 0, 0),)
 )
@@ -172,6 +176,22 @@ def test_a_breach_is_seen(request, monkeypatch, breach, engines, rule):
     with pytest.raises(AssertionError):
         for scenario in NAMED:
             check_free(engines[scenario.family], scenario, rule, Counted())
+
+
+def test_near_ties_are_traced_and_nothing_else_is_excused(exact, monkeypatch):
+    """Scores of decode rows are off by less than 2e-3: some selections change, and what follows."""
+    plain, generator = Indexer._decode_scores, torch.Generator().manual_seed(0)
+
+    def noisy(self, *args):
+        scores = plain(self, *args)
+        return scores + 1e-3 * torch.randn(scores.shape, generator=generator).clamp(-1.9, 1.9)
+
+    monkeypatch.setattr(Indexer, "_decode_scores", noisy)
+    engine, counted = exact[LONG.family], Counted()
+    check_free(engine, LONG, replace(EXACT, near=4e-3, median=1.0), counted)
+    assert counted.tied_selections and counted.traced_gaps
+    with pytest.raises(AssertionError):
+        check_free(engine, LONG, EXACT, Counted())
 
 
 @pytest.mark.slow
