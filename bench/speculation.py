@@ -85,7 +85,7 @@ def decoding_rows(engine: NativeEngine, requests: Sequence[Request]) -> list[Row
                     "acceptance": round(counts.acceptance, 4),
                     "forwards": counts.forwards,
                     "without": max(map(len, plain)) - 1,
-                    "near-ties": len(counts.near_ties),
+                    "near-ties": counts.near_tie_count,
                     "requests that differ": sum(a != b for a, b in zip(plain, found, strict=True)),
                 }
             )

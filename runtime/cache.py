@@ -63,7 +63,13 @@ class PagedCache:
         self.pattern = pattern
         self._layer_cache = lambda full: LayerCache.allocate(config, full, blocks, form, device)
         self.layers = [self._layer_cache(letter == "F") for letter in pattern.letters]
-        self.mtp = self._layer_cache(True) if mtp else None
+        self.mtp: LayerCache | None = None
+        self.set_mtp(mtp)
+
+    def set_mtp(self, wanted: bool) -> None:
+        """Make pages for the MTP layer, or let them go."""
+        if wanted != (self.mtp is not None):
+            self.mtp = self._layer_cache(True) if wanted else None
 
     def set_pattern(self, pattern: Pattern) -> None:
         """Give indexer keys to layers that become F and take them from those that become S.

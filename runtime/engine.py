@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.offload import load_offloaded
 from ixsearch.runtime.score import Scorer
 from ixsearch.runtime.serving import Limits, Serving
+from ixsearch.runtime.serving.request import check_length
 from ixsearch.runtime.serving.speculation import Speculation
 from ixsearch.runtime.serving.stopping import Decode
 from ixsearch.runtime.source import Placement
@@ -114,6 +115,7 @@ class NativeEngine:
             self.model.check_pattern(pattern)
         for document in documents:
             self._check_tokens(document.tokens, f"document {document.name}")
+            self._check_document_length(document)
         return self._scorer.score(documents, patterns, progress)
 
     def score_cost(self, patterns: Sequence[Pattern]) -> float:
@@ -121,13 +123,7 @@ class NativeEngine:
 
     def set_pattern(self, pattern: Pattern) -> None:
         self.model.check_pattern(pattern)
-        try:
-            if self._serving is not None:
-                self._serving.set_pattern(pattern)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            self._serving = None  # the next `generate` makes a cache that fits
+        self._change_serving(lambda serving: serving.set_pattern(pattern))
         self._pattern = pattern
 
     def generate(
@@ -142,21 +138,39 @@ class NativeEngine:
             speculative: tokens that the MTP layer drafts a step; 0: none. See `speculation`.
 
         Raises:
-            IxsearchError: a prompt that is empty or of another model, a request that failed, drafts
-                without an MTP layer.
+            IxsearchError: a prompt that is empty or of another model, more tokens than the model
+                has positions, a request that failed, drafts without an MTP layer.
         """
         self._require_resident("decode")
         for i, request in enumerate(requests):
             self._check_tokens(request.prompt, f"request {i}")
-        wanted = blocks_wanted(requests, self.model, self._pattern, mtp=speculative > 0)
-        held = self._serving
-        if held is None or held.pool.blocks < wanted or held.drafts != speculative:
-            self._serving = held = None  # its memory goes before the new one's comes
-            self._serving = self.serving(wanted, speculative=speculative)
-        new = generate(self._serving, requests, progress)
+            check_length(f"request {i}", request, self._info.max_positions)
+        serving = self._serving_for(requests, speculative)
+        new = generate(serving, requests, progress)
         if speculative:
-            self.speculation = self._serving.speculation
+            self.speculation = serving.speculation
         return new
+
+    def _serving_for(self, requests: Sequence[Request], drafts: int) -> Serving:
+        """The one that is there, if it is large enough and can be made to draft so many."""
+        wanted = blocks_wanted(requests, self.model, self._pattern, mtp=drafts > 0)
+        if self._serving is not None and self._serving.pool.blocks >= wanted:
+            self._change_serving(lambda serving: serving.set_drafts(drafts))
+        else:
+            self._serving = None  # its memory goes before the new one's comes
+        if self._serving is None:
+            self._serving = self.serving(wanted, speculative=drafts)
+        return self._serving
+
+    def _change_serving(self, change: Callable[[Serving], None]) -> None:
+        """Change the server that is there; if its caches then do not fit, there is none."""
+        try:
+            if self._serving is not None:
+                change(self._serving)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            self._serving = None
 
     def serving(
         self,
@@ -190,6 +204,14 @@ class NativeEngine:
             raise IxsearchError(
                 f"cannot {what} with offload: every token would read all weights from disk; only"
                 " documents can be scored. Load without offload on devices that hold the model"
+            )
+
+    def _check_document_length(self, document: Document) -> None:
+        length, there = len(document.tokens), self._info.max_positions
+        if length > there:
+            raise IxsearchError(
+                f"document {document.name} has {length:,} tokens, the model {there:,} positions"
+                " (max_position_embeddings): give shorter documents"
             )
 
     def _check_tokens(self, tokens: Sequence[int], what: str) -> None:

@@ -47,8 +47,10 @@ def generate(
 def _rename_near_ties(serving: Serving, submitted: Sequence[LiveRequest]) -> None:
     """By the requests' places in the call."""
     order = {live.number: i for i, live in enumerate(submitted)}
-    found = serving.speculation.near_ties
-    serving.speculation.near_ties = sorted((order[n], place) for n, place in found if n in order)
+    ties = serving.speculation.near_ties
+    own = sorted((order[number], place) for number, place in ties if number in order)
+    ties.clear()
+    ties.extend(own)
 
 
 def _submit(serving: Serving, requests: Sequence[Request]) -> list[LiveRequest]:

@@ -85,7 +85,8 @@ def time_patterns(
     if not inputs.can_run:
         return list(finalists), None
     longest = max(len(d.tokens) for d in inputs.held_out)
-    context = max(1, min(longest, inputs.model.max_positions - NEW_TOKENS))
+    # The prefill gives one token more.
+    context = max(1, min(longest, inputs.model.max_positions - NEW_TOKENS - 1))
     workload = Workload(context=context, batch=1, new_tokens=NEW_TOKENS)
     speeds = measure_speed(
         inputs.engine,

@@ -19,7 +19,13 @@ from ixsearch.runtime.memory import (
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.serving.blocks import BlockPool
 from ixsearch.runtime.serving.prefix import BlockKeys, root_key
-from ixsearch.runtime.serving.request import Finish, Limits, LiveRequest, Wishes
+from ixsearch.runtime.serving.request import (
+    Finish,
+    Limits,
+    LiveRequest,
+    Wishes,
+    check_length,
+)
 from ixsearch.runtime.serving.runner import Outcome, Runner
 from ixsearch.runtime.serving.scheduler import Scheduler, Work
 from ixsearch.runtime.serving.speculation import Speculation
@@ -58,7 +64,6 @@ class Serving:
         _check_drafts(model, drafts)
         cache = _allocate(model, pattern, blocks, drafts > 0)
         self.runner = Runner(model, cache, limits.tokens, drafts)
-        self.drafts = drafts
         self.speculation = Speculation()
         """Of all requests so far, by their numbers; only with drafts."""
         self.pool = BlockPool(blocks, self.runner.cache.copy_block)
@@ -72,6 +77,11 @@ class Serving:
         return self.runner.cache.pattern
 
     @property
+    def drafts(self) -> int:
+        """Tokens that are drafted for a decoding request in each step."""
+        return self.scheduler.drafts
+
+    @property
     def busy(self) -> bool:
         """Is there a request that has not ended?"""
         return bool(self.scheduler.running or self.scheduler.waiting)
@@ -81,8 +91,8 @@ class Serving:
 
         Raises:
             IxsearchError: a prompt that is empty or of another vocabulary, more tokens than the
-                cache holds, stop strings without a tokenizer, or sources that the pattern cannot
-                give.
+                model has positions or the cache room, stop strings without a tokenizer, or sources
+                that the pattern cannot give.
         """
         wishes = wishes or Wishes()
         usual = self.pattern.sources()
@@ -139,12 +149,32 @@ class Serving:
         self.pool.forget()
         self.runner.set_pattern(pattern)
 
+    def set_drafts(self, drafts: int) -> None:
+        """Draft so many tokens from now on.
+
+        What was cached without drafts is forgotten when they begin: the MTP layer has not seen it.
+
+        Raises:
+            IxsearchError: a request has not ended, or drafts are wanted and there is no MTP layer.
+        """
+        if drafts == self.drafts:
+            return
+        _check_drafts(self.runner.model, drafts)
+        if self.busy:
+            raise IxsearchError("drafts cannot change while requests run: let them end first")
+        if not self.drafts:
+            self.pool.forget()
+        self.runner.set_drafts(drafts)
+        self.scheduler.drafts = drafts
+
     def _check(self, request: Request, wishes: Wishes) -> None:
         if not request.prompt:
             raise IxsearchError("a prompt is empty: at least one token is needed")
-        vocabulary = self.runner.model.config.vocab_size
+        config = self.runner.model.config
+        vocabulary = config.vocab_size
         if not 0 <= min(request.prompt) <= max(request.prompt) < vocabulary:
             raise IxsearchError(f"a prompt has tokens outside of the vocabulary of {vocabulary}")
+        check_length(f"request {self._submitted}", request, config.max_position_embeddings)
         if wishes.stop_strings and self._decode is None:
             raise IxsearchError("stop strings need a tokenizer: give the engine `decode`")
         if not all(wishes.stop_strings):
@@ -185,7 +215,9 @@ class Serving:
         record.drafted += len(live.drafts)
         record.accepted += max(0, len(outcome.next_tokens) - 1)
         close = zip(places, outcome.near_ties, strict=False)
-        record.near_ties += [(live.number, place) for place, near in close if near]
+        found = [(live.number, place) for place, near in close if near]
+        record.near_ties += found
+        record.near_tie_count += len(found)
 
     def _write(self, live: LiveRequest, token: int) -> None:
         """Append a token. What the request's own callbacks raise ends this request only."""

@@ -68,6 +68,17 @@ class Limits:
             raise IxsearchError(f"{self}: a step holds at least 1 token of 1 request")
 
 
+def check_length(name: str, request: Request, max_positions: int) -> None:
+    """Raises `IxsearchError` for more tokens than a model has positions."""
+    prompt, new = len(request.prompt), request.max_new_tokens
+    if prompt + max(new, 0) > max_positions:
+        raise IxsearchError(
+            f"{name}: a prompt of {prompt:,} tokens and {new:,} new ones do not fit in the model's"
+            f" {max_positions:,} positions (max_position_embeddings): shorten the prompt or ask for"
+            " fewer tokens"
+        )
+
+
 @dataclass(eq=False)
 class LiveRequest:
     """A request on its way. Its tokens are computed in order; the rest still has to run."""

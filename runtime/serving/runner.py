@@ -72,8 +72,13 @@ class Runner:
     def __init__(self, model: DsaModel, cache: PagedCache, rows: int, drafts: int = 0) -> None:
         self.model = model
         self.cache = cache
-        self.drafter = Drafter(model, cache.mtp, drafts) if drafts else None
+        self.set_drafts(drafts)
         self.buffer = TopKBuffer(rows, model.config.index_topk, model.device)
+
+    def set_drafts(self, drafts: int) -> None:
+        """So many a request and step; the cache has pages for the MTP layer where there are any."""
+        self.cache.set_mtp(drafts > 0)
+        self.drafter = Drafter(self.model, self.cache.mtp, drafts) if drafts else None
 
     def set_pattern(self, pattern: Pattern) -> None:
         self.cache.set_pattern(pattern)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 
 import torch
@@ -12,6 +13,8 @@ NEAR_TIE = {torch.float64: 2e-5, torch.float32: 2e-5, torch.float16: 4e-3, torch
 float32: on the bundled model two runs of one computation differ by up to 1.0e-3 where logits reach
 54. The 16-bit ones are a few of their roundings, not measured.
 """
+TIES_KEPT = 10_000
+"""A server may run for months: what it remembers of each tie must not grow with that."""
 
 
 @dataclass
@@ -25,8 +28,10 @@ class Speculation:
     drafted: int = 0
     accepted: int = 0
     """Drafts that are the model's own next tokens."""
-    near_ties: list[tuple[int, int]] = field(default_factory=list)
-    """(request, place among its new tokens) where the two best logits lie that close."""
+    near_tie_count: int = 0
+    near_ties: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=TIES_KEPT))
+    """The newest of them: (request, place among its new tokens) where the two best logits lie that
+    close."""
 
     @property
     def acceptance(self) -> float:

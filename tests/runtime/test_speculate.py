@@ -12,7 +12,7 @@ from ixsearch.runtime import NativeEngine, indexer
 from ixsearch.runtime.cache import LayerCache
 from ixsearch.runtime.generate import generate
 from ixsearch.runtime.interface import Request
-from ixsearch.runtime.serving import Finish, Limits, LiveRequest, Wishes
+from ixsearch.runtime.serving import Finish, Limits, LiveRequest, Wishes, speculation
 from ixsearch.runtime.serving.drafter import Drafter
 from ixsearch.runtime.serving.scheduler import Scheduler
 from ixsearch.runtime.step import Step
@@ -264,6 +264,68 @@ def test_near_ties_are_counted(engine, monkeypatch):
     }
     assert tied and tied <= set(engine.speculation.near_ties)
     assert len(engine.speculation.near_ties) < len(tied) + 5
+    assert engine.speculation.near_tie_count == len(engine.speculation.near_ties)
+
+
+def test_a_server_does_not_remember_every_near_tie(engine, monkeypatch):
+    monkeypatch.setattr(speculation, "TIES_KEPT", 7)
+    monkeypatch.setitem(speculation.NEAR_TIE, torch.float32, 2.0)  # all are
+    engine.set_pattern(ALL)
+    serving = engine.serving(40, speculative=1)
+    lives = [serving.submit(one) for one in requests_of([tokens_for(i, 30) for i in range(4)], 20)]
+    list(serving.run())
+    written = sum(len(live.new) for live in lives)
+    assert serving.speculation.near_tie_count == serving.speculation.tokens == written
+    newest = {(live.number, len(live.new) - 1) for live in lives[-1:]}
+    assert len(serving.speculation.near_ties) == 7 and newest <= set(serving.speculation.near_ties)
+
+
+def test_drafts_change_on_one_server(engine, poisoned, monkeypatch):
+    """What is cached serves on, but for drafts that begin: their layer has not seen it."""
+    engine.set_pattern(ALL)
+    requests = requests_of([tokens_for(7, 100)])
+    plain = engine.generate(requests)
+    monkeypatch.setattr(engine.model, "mtp", ReplayingMtp(engine.model.mtp, requests, plain))
+    reused, plain_start = [], Scheduler._start
+
+    def spy(self, live, *args):
+        done = plain_start(self, live, *args)
+        reused.append(live.reused)
+        return done
+
+    monkeypatch.setattr(Scheduler, "_start", spy)
+    server = engine._serving
+    assert server.pool.blocks >= 4
+    for drafts in (2, 3, 0, 0, 1):
+        assert engine.generate(requests, speculative=drafts) == plain
+        assert engine._serving is server and server.drafts == drafts
+        assert (server.runner.cache.mtp is None) == (drafts == 0)
+    assert [tokens > 90 for tokens in reused] == [False, True, True, True, False]
+
+
+def test_drafts_do_not_change_under_a_request(engine):
+    engine.set_pattern(ALL)
+    serving = engine.serving(8)
+    live = serving.submit(Request((1, 2), 3))
+    with pytest.raises(IxsearchError, match="while requests run"):
+        serving.set_drafts(1)
+    list(serving.run())
+    assert live.completion.finish is Finish.LENGTH
+    serving.set_drafts(1)
+
+
+def test_drafts_whose_caches_do_not_fit_beside_the_old_ones(engine, monkeypatch):
+    engine.set_pattern(ALL)
+    requests = requests_of([tokens_for(8, 40)])
+    plain = engine.generate(requests)
+    old = engine._serving
+    monkeypatch.setattr(old.runner.cache, "set_mtp", out_of_memory)
+    assert_same(plain, engine.generate(requests, speculative=1), engine.speculation)
+    assert engine._serving is not old and engine._serving.drafts == 1
+
+
+def out_of_memory(wanted):
+    raise torch.OutOfMemoryError("CUDA out of memory")
 
 
 def test_no_drafts_without_the_layer(deepseek, engine):

@@ -26,9 +26,9 @@ class Rule:
     median: float = 1e-5
 
 
-EXACT = Rule(gap=1e-6, near=1e-6)
+EXACT = Rule(gap=2e-6, near=1e-6)
 """In float64. Index scores, the router and log-probabilities of prompts are float32 even there."""
-FLOAT32 = Rule(gap=1e-4, near=1e-4)
+FLOAT32 = Rule(gap=3e-5, near=1e-5)
 
 
 @dataclass
@@ -40,6 +40,8 @@ class Counted:
     tied_tokens: int = 0
     tied_selections: int = 0
     traced_gaps: int = 0
+    large_gaps: int = 0
+    """Of log-probabilities, above 1e-5, that nothing selected otherwise explains."""
     worst: float = 0.0
     worst_injected: float = 0.0
     worst_drafting: float = 0.0
@@ -116,6 +118,7 @@ def check_free(engine, scenario: Scenario, rule: Rule, counted: Counted) -> Play
             counted.traced_gaps += gap > rule.gap
             continue
         counted.worst = max(counted.worst, gap)
+        counted.large_gaps += gap > 1e-5
         assert gap <= rule.gap, (number, position, gap)
     for ask, live in zip(scenario.asks, played.lives, strict=True):
         check_tokens(ask, live, played, rule, counted)

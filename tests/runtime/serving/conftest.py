@@ -31,7 +31,7 @@ def tiny(folders):
 
 @pytest.fixture(scope="session")
 def exact(folders):
-    """The same in float64: which of two results is the rounded one?"""
+    """The same in float64."""
     return {
         family: NativeEngine.load(folder, device="cpu", dtype=torch.float64)
         for family, folder in folders.items()

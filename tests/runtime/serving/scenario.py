@@ -100,7 +100,7 @@ def draw_ask(pick: Pick) -> Ask:
         context=pick((0, 0, 0, 1)),
         length=pick(LENGTHS),
         ending=pick((0, 0, 1, 5, 40)),
-        new=pick((1, 2, 3, 4, 5, 6, 12)),
+        new=pick((1, 2, 3, 6, 12, 70)),
         logprobs=pick((False, False, True)),
         sources=pick((0, 0, 0, 0, 1, 2, 3, 4)),
         at_step=pick((0, 0, 0, 1, 3)),
@@ -121,7 +121,7 @@ def draw_scenario(pick: Pick) -> Scenario:
         family=pick(("deepseek_v32", "glm_moe_dsa")),
         pattern=pick(PATTERNS),
         limits=draw_limits(pick),
-        spare_blocks=pick((1, 0, 2, 20)),
+        spare_blocks=pick((0, 1, 2, 20)),
         reuse=pick((True, True, True, False)),
         asks=tuple(draw_ask(pick) for _ in range(pick((1, 2, 3, 4, 5, 6)))),
         earlier=pick((None, None, *PATTERNS)),
@@ -132,7 +132,8 @@ def draw_scenario(pick: Pick) -> Scenario:
 
 def steps_of(scenario: Scenario) -> int:
     """About so many, when no request waits."""
-    return sum(ask.length + ask.new for ask in scenario.asks) // scenario.limits.tokens
+    tokens = sum(ask.length for ask in scenario.asks)
+    return tokens // scenario.limits.tokens + max(ask.new for ask in scenario.asks)
 
 
 def prepare(engine, scenario: Scenario) -> Serving:

@@ -1,12 +1,15 @@
 """Blocks: none is lost, none that is relied on is written, cached ones go when room is needed."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ixsearch.runtime.cache import BLOCK_SIZE
 from ixsearch.runtime.serving import BlockPool
 from ixsearch.runtime.serving.prefix import BlockKeys, chain_key, common_prefix, root_key
+
+pytest.importorskip("hypothesis")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 ROOT = root_key("model", (0, 0, 2))
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from ixsearch.runtime.indexer import Indexer
 from ixsearch.runtime.serving import BlockPool, Limits, loop, runner
@@ -28,7 +29,7 @@ pytest.importorskip("hypothesis", reason="test_seeded.py draws scenarios without
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
-COUNTED = Counted()
+COUNTED, MORE_COUNTED, MORE_FLOAT32 = Counted(), Counted(), Counted()
 
 
 @st.composite
@@ -53,13 +54,16 @@ def check(engines, scenario, rule, counted):
         event(f"{what}: {getattr(counted, what) > getattr(before, what)}")
 
 
+LONG = Scenario(
+    "glm_moe_dsa", "FSFSS", Limits(64, 4), 9, True, (Ask(0, 65, 0, 70, False, 0, 0, 0),)
+)
 ROUNDED = Scenario(
     "glm_moe_dsa", "FSSSS", Limits(1, 2), 1, True, (Ask(1, 127, 0, 1, True, 0, 0, 0),)
 )
-"""Where one forward in float32 is off by 1.4e-5, and token by token is not; see FLOAT32."""
+"""In float32 one forward of it is off by 1.4e-5 from float64, token by token by 0.4e-5."""
 
 
-@small(8)
+@small(6)
 @given(scenario=scenarios())
 @example(scenario=CROWDED)
 @example(scenario=MIXED)
@@ -69,9 +73,8 @@ def test_a_request_gets_what_it_gets_alone(exact, scenario):
     check(exact, scenario, EXACT, COUNTED)
 
 
-@small(4)
+@small(2)
 @given(scenario=scenarios())
-@example(scenario=MIXED)
 @example(scenario=DRAFTED)
 @example(scenario=ROUNDED)
 def test_and_in_float32_but_for_rounding(tiny, scenario):
@@ -79,15 +82,19 @@ def test_and_in_float32_but_for_rounding(tiny, scenario):
 
 
 def test_the_scenarios_have_it_all():
-    """Preemption, prefixes from the cache, own sources, drafts of both kinds; near-ties are the
+    check_variety(COUNTED)
+
+
+def check_variety(counted):
+    """Preemption, prefixes from the cache, own sources, drafts right and wrong; near-ties are the
     exception."""
-    if not COUNTED.tokens:
+    if not counted.tokens:
         pytest.skip("counts what the test before it has seen")
-    assert COUNTED.preemptions and COUNTED.reused and COUNTED.own_sources, COUNTED
-    assert COUNTED.accepted and COUNTED.drafted > COUNTED.accepted, COUNTED
-    assert COUNTED.drafting_rows > 100, COUNTED
-    assert COUNTED.tied_tokens <= 0.02 * COUNTED.tokens, COUNTED
-    assert COUNTED.tied_selections <= 0.01 * COUNTED.rows, COUNTED
+    assert counted.preemptions and counted.reused and counted.own_sources, counted
+    assert counted.drafted > counted.accepted > 0 and counted.drafting_rows > 100, counted
+    assert counted.tied_tokens <= 0.02 * counted.tokens, counted
+    assert counted.tied_selections <= 0.01 * counted.rows, counted
+    assert counted.large_gaps <= 0.001 * counted.rows, counted
 
 
 def write_into_shared_blocks(patch):
@@ -171,15 +178,37 @@ def test_a_breach_is_seen(request, monkeypatch, breach, engines, rule):
             check_free(engines[scenario.family], scenario, rule, Counted())
 
 
+def test_near_ties_are_traced_and_nothing_else_is_excused(exact, monkeypatch):
+    """Scores of decode rows are off by less than 2e-3: some selections change, and what follows."""
+    plain, generator = Indexer._decode_scores, torch.Generator().manual_seed(0)
+
+    def noisy(self, *args):
+        scores = plain(self, *args)
+        return scores + 1e-3 * torch.randn(scores.shape, generator=generator).clamp(-1.9, 1.9)
+
+    monkeypatch.setattr(Indexer, "_decode_scores", noisy)
+    engine, counted = exact[LONG.family], Counted()
+    check_free(engine, LONG, replace(EXACT, near=4e-3, median=1.0), counted)
+    assert counted.tied_selections and counted.traced_gaps
+    with pytest.raises(AssertionError):
+        check_free(engine, LONG, EXACT, Counted())
+
+
 @pytest.mark.slow
 @small(200)
 @given(scenario=scenarios())
 def test_a_request_gets_what_it_gets_alone_more(exact, scenario):
-    check(exact, scenario, EXACT, Counted())
+    check(exact, scenario, EXACT, MORE_COUNTED)
 
 
 @pytest.mark.slow
 @small(100)
 @given(scenario=scenarios())
 def test_and_in_float32_but_for_rounding_more(tiny, scenario):
-    check(tiny, scenario, FLOAT32, Counted())
+    check(tiny, scenario, FLOAT32, MORE_FLOAT32)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["exact", "float32"])
+def test_more_scenarios_have_it_all(which):
+    check_variety(MORE_COUNTED if which == "exact" else MORE_FLOAT32)
