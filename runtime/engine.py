@@ -19,6 +19,7 @@ from ixsearch.runtime.interface import (
     Document,
     DocumentScore,
     ModelInfo,
+    PairEffects,
     Progress,
     Request,
     Timing,
@@ -28,13 +29,14 @@ from ixsearch.runtime.measure import measure
 from ixsearch.runtime.memory import is_out_of_memory
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.offload import load_offloaded
+from ixsearch.runtime.pair_effects import effects_of
 from ixsearch.runtime.score import Scorer
 from ixsearch.runtime.serving import Limits, Serving
 from ixsearch.runtime.serving.request import check_length
 from ixsearch.runtime.serving.speculation import Speculation
 from ixsearch.runtime.serving.stopping import Decode
 from ixsearch.runtime.source import Placement
-from ixsearch.runtime.trie import PatternTrie
+from ixsearch.runtime.trie import PatternTrie, prefixes
 
 FP8_MODES = ("keep", "dequantise")
 
@@ -119,7 +121,31 @@ class NativeEngine:
         return self._scorer.score(documents, patterns, progress)
 
     def score_cost(self, patterns: Sequence[Pattern]) -> float:
-        return PatternTrie(patterns).cost
+        held = prefixes(self._info.baseline.letters) if self._scorer.held.room else ()
+        new = [p for p in patterns if p != self._info.baseline]
+        whole = 1.0 if len(new) < len(patterns) else 0.0
+        return PatternTrie(new, set(held)).cost + whole
+
+    def keep_near(self, patterns: Sequence[Pattern]) -> None:
+        self._scorer.held.keep_near(patterns)
+
+    @property
+    def layer_tokens(self) -> int:
+        return self._scorer.layer_tokens
+
+    def pair_effects(
+        self,
+        documents: Sequence[Document],
+        draws: int,
+        seed: int,
+        progress: Progress | None = None,
+    ) -> PairEffects | None:
+        """As `Engine.pair_effects` says; None with offload, which runs layers forward alone."""
+        if not self.model.resident:
+            return None
+        effects, layer_tokens = effects_of(self.model, documents, draws, seed, progress)
+        self._scorer.layer_tokens += layer_tokens
+        return effects
 
     def set_pattern(self, pattern: Pattern) -> None:
         self.model.check_pattern(pattern)

@@ -14,19 +14,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from ixsearch import kernels
 from ixsearch.runtime.attention import Projected
 from ixsearch.runtime.cache import LayerCache, blocks_for
 from ixsearch.runtime.indexer import TopK
-from ixsearch.runtime.interface import Document, Progress
+from ixsearch.runtime.interface import Document, PairEffects, Progress
 from ixsearch.runtime.model import DecoderLayer, DsaModel
 from ixsearch.runtime.norm import rms_norm
 from ixsearch.runtime.selected_attention import SelectedAttention
 from ixsearch.runtime.step import Step
+from ixsearch.runtime.work import attention_share
 
 LOGIT_ELEMENTS = 1 << 22
+
+
+def _part(progress: Progress | None, number: int, documents: int) -> Progress | None:
+    if progress is None:
+        return None
+    return lambda share: progress((number + share) / documents)
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,31 @@ class _Forward:
     inputs: list[torch.Tensor]
     topks: list[TopK]
     last: torch.Tensor
+
+
+def effects_of(
+    model: DsaModel,
+    documents: Sequence[Document],
+    draws: int,
+    seed: int,
+    progress: Progress | None = None,
+) -> tuple[PairEffects, int]:
+    """Effects of the documents one after the other, and their cost in layer-tokens.
+
+    A document costs its forward, the layers once more, two forwards for each draw, and the
+    attention of each pair: the share of a layer that its products have.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    found, cost = [], 0.0
+    for number, document in enumerate(documents):
+        part = _part(progress, number, len(documents))
+        found.append(pair_effects(model, document, draws, generator, part).float().numpy())
+        layers, topk = model.config.num_hidden_layers, model.config.index_topk
+        pairs = sum(j - sum(i >= j for i in model.indexer_layers) for j in range(1, layers))
+        cost += len(document.tokens) * layers * (2 + 2 * draws)
+        cost += max(0, len(document.tokens) - topk) * pairs * attention_share(model.config)
+    tokens = tuple(len(d.scored_targets(model.config.index_topk)) for d in documents)
+    return PairEffects(np.stack(found), tokens), round(cost)
 
 
 def pair_effects(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
 
 from ixsearch.patterns import IxsearchError, Pattern
-from ixsearch.runtime.cache import LayerCache, blocks_for
+from ixsearch.runtime.compare import document_score, targets_of
+from ixsearch.runtime.held import HeldStates
 from ixsearch.runtime.interface import Document, DocumentScore, Progress
 from ixsearch.runtime.memory import (
     MemoryShortError,
@@ -18,38 +18,35 @@ from ixsearch.runtime.memory import (
     host_memory,
     is_out_of_memory,
 )
-from ixsearch.runtime.model import DecoderLayer, DsaModel
+from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.not_finite import document_error
+from ixsearch.runtime.scoring_pass import ScoringPass
 from ixsearch.runtime.sizes import state_bytes
-from ixsearch.runtime.state import State, topk_on
-from ixsearch.runtime.step import Step
-from ixsearch.runtime.trie import Node, PatternTrie
+from ixsearch.runtime.trie import PatternTrie
 
 STATE_BYTES = 1 << 28
 """Documents go through the layers together as long as their live states fit in this."""
-LOGIT_ELEMENTS = 1 << 22
+HELD_BYTES = 1 << 30
+"""For states that are kept between batches."""
+TOKENS_AT_ONCE = {"cpu": 0, "cuda": 1 << 15}
+"""Documents of so many tokens go through a layer as one step. On CPU one by one: there a score is
+the same to the last bit whatever else is scored."""
 Item = TypeVar("Item")
 HOST = torch.device("cpu")
 
 
-@dataclass(frozen=True)
-class _Pass:
-    """A document on its way through the layers. Its shapes never depend on the batch."""
-
-    document: Document
-    step: Step
-    scratch: LayerCache
-    """One layer's cache: nothing of a layer is needed once the layer is done."""
-    states: list[State]
-
-
 class Scorer:
-    """Keeps the baseline's final hidden states of every document it has seen."""
+    """Keeps the baseline's final hidden states of every document it has seen, and states of
+    prefixes (`HeldStates`) of a model whose weights are on the device.
+    """
 
     def __init__(self, model: DsaModel) -> None:
         self.model = model
         self._baseline = Pattern.from_full(model.config.num_hidden_layers, model.indexer_layers)
         self._baseline_hidden: dict[str, torch.Tensor] = {}
+        self.held = HeldStates(self._baseline, HELD_BYTES if model.resident else 0)
+        self.layer_tokens = 0
+        """Tokens through a layer so far, summed over layers."""
 
     @torch.inference_mode()
     def score(
@@ -106,6 +103,7 @@ class Scorer:
                 raise
             said = first_line(error)
         # The error is gone, and with it all that the pass held.
+        self.held.clear()
         self.model.top.release()
         give_back_unused(self.model.device)
         if len(documents) > 1:
@@ -131,19 +129,40 @@ class Scorer:
     ) -> Iterator[list[DocumentScore]]:
         known = all(d.digest in self._baseline_hidden for d in documents)
         run = patterns if known else [self._baseline, *patterns]
-        trie = PatternTrie(run)
-        place = self._place_of_states(documents, trie)
-        passes = [self._start(document, place) for document in documents]
+        passes = self._passes(documents, run)
         self.model.top.release()
         layers = iter(self.model.layers)
-        for done, nodes in enumerate(trie.levels, 1):
+        for number in range(self.model.config.num_hidden_layers):
             layer = next(layers)
             for one in passes:
-                self._advance(layer, one, nodes, place)
+                one.advance(layer, number)
             del layer  # before the next one comes
-            progress(done / len(trie.levels))
+            progress((number + 1) / self.model.config.num_hidden_layers)
         for one in passes:
-            yield self._finish(one, trie, patterns)
+            self.layer_tokens += one.trie.layers * one.rows
+            for i in range(len(one.documents)):
+                yield self._finish(one, i, patterns)
+
+    def _passes(
+        self, documents: Sequence[Document], patterns: Sequence[Pattern]
+    ) -> list[ScoringPass]:
+        """Documents from which the same is to be computed go together, on CUDA."""
+        tries = [PatternTrie(patterns, self.held.of(document.digest)) for document in documents]
+        place = self._place_of_states(documents, max(trie.width for trie in tries))
+        together: list[tuple[PatternTrie, list[Document]]] = []
+        for document, trie in zip(documents, tries, strict=True):
+            if together and self._fits(document, trie, *together[-1]):
+                together[-1][1].append(document)
+            else:
+                together.append((trie, [document]))
+        return [ScoringPass(self.model, some, trie, self.held, place) for trie, some in together]
+
+    def _fits(
+        self, document: Document, trie: PatternTrie, other: PatternTrie, some: list[Document]
+    ) -> bool:
+        tokens = sum(len(d.tokens) for d in (*some, document))
+        room = TOKENS_AT_ONCE[self.model.device.type]
+        return trie.levels == other.levels and tokens <= room
 
     @property
     def _state_bytes(self) -> int:
@@ -151,7 +170,7 @@ class Scorer:
         c = self.model.config
         return state_bytes(c.hidden_size, c.index_topk, self.model.dtype.itemsize)
 
-    def _place_of_states(self, documents: Sequence[Document], trie: PatternTrie) -> torch.device:
+    def _place_of_states(self, documents: Sequence[Document], width: int) -> torch.device:
         """The device, unless there is no room for all states: then host memory, from where each
         document's are moved in for their turn at a layer.
         """
@@ -159,125 +178,45 @@ class Scorer:
         tokens = sum(len(document.tokens) for document in documents)
         form = self.model.cache_format
         scratch = form.latent_bytes(c) + form.indexer_bytes(c)
-        needed = tokens * (self._state_bytes * (trie.width + 1) + scratch)
+        needed = tokens * (self._state_bytes * (width + 1) + scratch)
         place = self.model.device if room is None or needed <= room else HOST
         if not self.model.resident and place.type == "cpu" and needed > host_memory():
             raise IxsearchError(
-                f"the states of {trie.width} prefixes of patterns over {tokens:,} tokens take"
+                f"the states of {width} prefixes of patterns over {tokens:,} tokens take"
                 f" {needed:,} bytes, more than this machine's memory: give fewer documents, or"
                 " shorter ones"
             )
         return place
 
-    def _start(self, document: Document, place: torch.device) -> _Pass:
-        model = self.model
-        table = list(range(blocks_for(len(document.tokens))))
-        tokens = torch.tensor(document.tokens, device=model.device)
-        return _Pass(
-            document,
-            Step.prefill(table, 0, len(document.tokens), model.device),
-            LayerCache.allocate(model.config, True, len(table), model.cache_format, model.device),
-            [State(model.embed(tokens).to(place), None)],
-        )
-
-    def _advance(
-        self, layer: DecoderLayer, one: _Pass, nodes: Sequence[Node], place: torch.device
-    ) -> None:
-        """Take every live state of a document through a layer, parent after parent: only one of
-        them, and what becomes of it, need be on the device.
-        """
-        after: list[State | None] = [None] * len(nodes)
-        for parent, resting in enumerate(one.states):
-            state = resting.on(self.model.device)
-            for i, node in enumerate(nodes):
-                if node.parent == parent:
-                    after[i] = self._through(layer, one, state, node.full, resting, place)
-        one.states[:] = after
-
-    def _through(
-        self,
-        layer: DecoderLayer,
-        one: _Pass,
-        state: State,
-        full: bool,
-        resting: State,
-        place: torch.device,
-    ) -> State:
-        """`resting` is `state` at its place: a top-k that is carried on stays the one there."""
-        x_Td, carried = layer(
-            state.x_Td, full, state.carried, one.scratch, self.model.table, one.step
-        )
-        kept = resting.carried if carried is state.carried else topk_on(carried, place)
-        return State(x_Td.to(place), kept)
-
     def _finish(
-        self, one: _Pass, trie: PatternTrie, patterns: Sequence[Pattern]
+        self, one: ScoringPass, number: int, patterns: Sequence[Pattern]
     ) -> list[DocumentScore]:
-        document, targets = one.document, _targets(one.document)
+        document = one.documents[number]
         if document.digest not in self._baseline_hidden:
-            kept = self._at_leaf(one, trie, self._baseline, targets)
-            self._baseline_hidden[document.digest] = kept.to(one.states[0].x_Td.device)
+            kept = self._at_leaf(one, number, self._baseline)
+            self._baseline_hidden[document.digest] = kept.to(one.place)
         reference = self._baseline_hidden[document.digest]
-        return [self._compare(one, trie, pattern, targets, reference) for pattern in patterns]
-
-    def _at_leaf(
-        self, one: _Pass, trie: PatternTrie, pattern: Pattern, targets: list[int]
-    ) -> torch.Tensor:
-        """Normed hidden states that predict the targets."""
-        x_Td = one.states[trie.leaf(pattern)].x_Td
-        if not x_Td.isfinite().all():  # of all tokens: a request would have failed too
-            raise document_error(self.model, one.document, pattern)
-        rows = torch.tensor(targets, device=self.model.device) - 1
-        return self.model.final_norm(x_Td.to(self.model.device))[rows]
+        return [self._compare(one, number, pattern, reference) for pattern in patterns]
 
     def _compare(
-        self,
-        one: _Pass,
-        trie: PatternTrie,
-        pattern: Pattern,
-        targets: list[int],
-        reference: torch.Tensor,
+        self, one: ScoringPass, number: int, pattern: Pattern, reference: torch.Tensor
     ) -> DocumentScore:
-        document, hidden = one.document, self._at_leaf(one, trie, pattern, targets)
-        losses, divergences, hits = self._by_target(document, targets, reference, hidden)
-        if not bool(losses.isfinite().all() & divergences.isfinite().all()):
+        document = one.documents[number]
+        hidden = self._at_leaf(one, number, pattern)
+        score = document_score(self.model, document, reference, hidden)
+        if score is None:
             raise document_error(self.model, document, pattern)
-        scored = set(document.scored_targets(self.model.config.index_topk))
-        keep = torch.tensor([t in scored for t in targets], device=hidden.device)
-        right = dict(zip(targets, hits.tolist(), strict=True))
-        return DocumentScore(
-            tokens=len(scored),
-            loss_sum=float(losses[keep].sum()),
-            divergence_sum=float(divergences[keep].sum()),
-            matches=tuple(all(right[t] for t in range(a, b)) for a, b in document.answers),
-        )
+        return score
 
-    def _by_target(
-        self,
-        document: Document,
-        targets: list[int],
-        reference: torch.Tensor,
-        hidden: torch.Tensor,
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Of each target its loss and its divergence, nats, and whether it is the best token."""
-        tokens = torch.tensor(document.tokens, device=hidden.device)[targets]
-        loss, divergence, hit = [], [], []
-        step = max(1, LOGIT_ELEMENTS // self.model.config.vocab_size)
-        for start in range(0, len(targets), step):
-            part = slice(start, start + step)
-            base = self.model.logits(reference[part].to(hidden.device)).double().log_softmax(-1)
-            logits = self.model.logits(hidden[part])
-            log_q = logits.double().log_softmax(-1)
-            loss.append(-log_q.gather(1, tokens[part, None])[:, 0])
-            divergence.append((base.exp() * (base - log_q)).sum(-1))
-            hit.append(logits.argmax(-1) == tokens[part])
-        return torch.cat(loss), torch.cat(divergence), torch.cat(hit)
-
-
-def _targets(document: Document) -> list[int]:
-    """Positions whose prediction is looked at: those of the answers, else all."""
-    spans = document.answers or ((1, len(document.tokens)),)
-    return sorted({t for a, b in spans for t in range(a, b)})
+    def _at_leaf(self, one: ScoringPass, number: int, pattern: Pattern) -> torch.Tensor:
+        """Normed hidden states that predict the targets."""
+        document = one.documents[number]
+        rows = slice(one.first_rows[number], one.first_rows[number + 1])
+        x_Td = one.at_end(pattern.letters).x_Td[rows]
+        if not x_Td.isfinite().all():  # of all tokens: a request would have failed too
+            raise document_error(self.model, document, pattern)
+        targets = torch.tensor(targets_of(document), device=self.model.device) - 1
+        return self.model.final_norm(x_Td.to(self.model.device))[targets]
 
 
 def _halves(whole: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:

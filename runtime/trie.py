@@ -2,49 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 
 from ixsearch.patterns import Pattern
 
-
-@dataclass(frozen=True)
-class Node:
-    """One state to compute at a layer: from which state of the layer before, and as F or S."""
-
-    parent: int
-    full: bool
+Prefix = str
+"""The letters of the first layers; "" is what is embedded."""
 
 
 class PatternTrie:
-    """The distinct prefixes of a batch of patterns, layer by layer."""
+    """The distinct prefixes of a batch of patterns that are to be computed, layer by layer."""
 
-    def __init__(self, patterns: Sequence[Pattern]) -> None:
-        self.levels: list[list[Node]] = []
-        place = dict.fromkeys(patterns, 0)
-        for layer in range(len(patterns[0]) if patterns else 0):
-            place = self._add_level(place, layer)
-        self._leaf = place
+    def __init__(self, patterns: Sequence[Pattern], held: Collection[Prefix] = ()) -> None:
+        """`held`: prefixes whose states are at hand; a pattern starts from its longest."""
+        self.num_layers = len(patterns[0]) if patterns else 0
+        missing = dict.fromkeys(p for each in patterns for p in _missing(each.letters, held))
+        self.levels: list[list[Prefix]] = [[] for _ in range(self.num_layers)]
+        """Of each layer the prefixes that end with it."""
+        for prefix in missing:
+            self.levels[len(prefix) - 1].append(prefix)
 
-    def _add_level(self, place: dict[Pattern, int], layer: int) -> dict[Pattern, int]:
-        nodes: dict[Node, int] = {}
-        next_place = {
-            pattern: nodes.setdefault(Node(parent, pattern.is_full(layer)), len(nodes))
-            for pattern, parent in place.items()
-        }
-        self.levels.append(list(nodes))
-        return next_place
+    def starts(self, layer: int) -> list[Prefix]:
+        """Prefixes before a layer from which some start that do not come from the layer before."""
+        computed = set(self.levels[layer - 1]) if layer else set()
+        parents = dict.fromkeys(prefix[:-1] for prefix in self.levels[layer])
+        return [parent for parent in parents if parent not in computed]
 
-    def leaf(self, pattern: Pattern) -> int:
-        """Which state of the last layer is this pattern's."""
-        return self._leaf[pattern]
+    @property
+    def layers(self) -> int:
+        """Layers to compute, over all prefixes."""
+        return sum(map(len, self.levels))
 
     @property
     def cost(self) -> float:
-        """Layers to compute, in forwards of the whole model."""
-        return sum(map(len, self.levels)) / len(self.levels) if self.levels else 0.0
+        """The same in forwards of the whole model."""
+        return self.layers / self.num_layers if self.num_layers else 0.0
 
     @property
     def width(self) -> int:
         """Most states alive at once."""
         return max(map(len, self.levels), default=0)
+
+
+def prefixes(letters: str) -> list[Prefix]:
+    """All of a pattern but the empty one, the shortest first."""
+    return [letters[:stop] for stop in range(1, len(letters) + 1)]
+
+
+def _missing(letters: str, held: Collection[Prefix]) -> list[Prefix]:
+    """Prefixes longer than the longest that is held."""
+    out: list[Prefix] = []
+    for prefix in reversed(prefixes(letters)):
+        if prefix in held:
+            break
+        out.append(prefix)
+    return out[::-1]

@@ -9,7 +9,7 @@ from ixsearch.search.runner import run_search
 from ixsearch.search.strategy import proposers
 from ixsearch.search.worker import this_worker
 
-from .fake_engine import DOCUMENTS, FakeEngine, additive, memory, open_study, space_of, trie_cost
+from .fake_engine import DOCUMENTS, FakeEngine, additive, memory, open_study, space_of
 
 SPACE = space_of(9, pinned=(6,))
 BUDGETS = (6, 4, 3)
