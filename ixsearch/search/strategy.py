@@ -10,11 +10,12 @@ from ixsearch.search.greedy import Greedy
 from ixsearch.search.lazy_greedy import LazyGreedy
 from ixsearch.search.path import Path
 from ixsearch.search.proposer import Proposer
+from ixsearch.search.starts import Starts
 from ixsearch.search.swaps import Swaps
 from ixsearch.search.uniform import Uniform
 
 SEARCHES: dict[str, Callable[[], list[Proposer]]] = {
-    "auto": lambda: [Path(), LazyGreedy(width=2, first_rung=True), Swaps(), Final()],
+    "auto": lambda: [Starts(), Swaps(), Final()],
     "path": lambda: [Path(), Final()],
     "lazy-greedy": lambda: [LazyGreedy()],
     "greedy": lambda: [Greedy()],
