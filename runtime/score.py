@@ -24,9 +24,9 @@ from ixsearch.runtime.scoring_pass import ScoringPass
 from ixsearch.runtime.sizes import state_bytes
 from ixsearch.runtime.trie import PatternTrie
 
-STATE_BYTES = 1 << 28
+STATE_BYTES = {"cpu": 1 << 28, "cuda": 1 << 33}
 """Documents go through the layers together as long as their live states fit in this."""
-HELD_BYTES = 1 << 30
+HELD_BYTES = {"cpu": 1 << 30, "cuda": 1 << 33}
 """For states that are kept between batches."""
 TOKENS_AT_ONCE = {"cpu": 0, "cuda": 1 << 15}
 """Documents of so many tokens go through a layer as one step. On CPU one by one: there a score is
@@ -44,7 +44,7 @@ class Scorer:
         self.model = model
         self._baseline = Pattern.from_full(model.config.num_hidden_layers, model.indexer_layers)
         self._baseline_hidden: dict[str, torch.Tensor] = {}
-        self.held = HeldStates(self._baseline, HELD_BYTES if model.resident else 0)
+        self.held = HeldStates(self._baseline, HELD_BYTES[model.device.type] if model.resident else 0)
         self.layer_tokens = 0
         """Tokens through a layer so far, summed over layers."""
 
@@ -82,7 +82,7 @@ class Scorer:
         used = 0
         for document in documents:
             size = len(document.tokens) * token * (patterns + 1)
-            if group and used + size > STATE_BYTES:
+            if group and used + size > STATE_BYTES[self.model.device.type]:
                 yield group
                 group, used = [], 0
             group.append(document)
