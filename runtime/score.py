@@ -44,7 +44,9 @@ class Scorer:
         self.model = model
         self._baseline = Pattern.from_full(model.config.num_hidden_layers, model.indexer_layers)
         self._baseline_hidden: dict[str, torch.Tensor] = {}
-        self.held = HeldStates(self._baseline, HELD_BYTES[model.device.type] if model.resident else 0)
+        self.held = HeldStates(
+            self._baseline, HELD_BYTES[model.device.type] if model.resident else 0
+        )
         self.layer_tokens = 0
         """Tokens through a layer so far, summed over layers."""
 

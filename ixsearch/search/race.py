@@ -16,7 +16,12 @@ LEVEL = 0.05
 """Probability, a comparison, to drop a pattern that is as good as the leader."""
 
 
-def race(problem: Problem, patterns: Sequence[Pattern], level: float = LEVEL) -> Iterator[Ask]:
+def race(
+    problem: Problem,
+    patterns: Sequence[Pattern],
+    near: Sequence[Pattern] = (),
+    level: float = LEVEL,
+) -> Iterator[Ask]:
     """Asks for the patterns on rung after rung; the worse ones are dropped on the way.
 
     At each rung the pattern of least divergence leads. Another is dropped if a one-sided paired t
@@ -24,10 +29,10 @@ def race(problem: Problem, patterns: Sequence[Pattern], level: float = LEVEL) ->
     """
     runners = list(dict.fromkeys(patterns))
     rungs = problem.rungs
-    for documents in rungs:
+    for documents in rungs if runners else ():
         if len(runners) == 1:
             documents = rungs[-1]
-        yield Ask(runners, documents)
+        yield Ask(runners, documents, near)
         if documents == rungs[-1]:
             return
         leader = min(runners, key=lambda p: (problem.scores.divergence(p, documents), p))

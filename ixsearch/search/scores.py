@@ -59,6 +59,16 @@ class Scores:
         known = [p for p in self.at(documents) if p.num_full == num_full]
         return sorted(known, key=lambda p: (self.divergence(p, documents), p))
 
+    def sorted(self, patterns: Sequence[Pattern]) -> list[Pattern]:
+        """The best first, each on the documents that are scored."""
+        return sorted(patterns, key=lambda p: (self.divergence(p, self.seen(p)), p))
+
+    def best_of(self, patterns: Sequence[Pattern]) -> Pattern:
+        """The best of those of which most documents are scored."""
+        most = max(map(self.seen, patterns))
+        known = [p for p in patterns if self.seen(p) == most]
+        return min(known, key=lambda p: (self.divergence(p, most), p))
+
     def best(self, num_full: int, documents: int | None = None) -> Pattern | None:
         """The first of `ranked`, if there is any."""
         return next(iter(self.ranked(num_full, documents)), None)

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from ixsearch.patterns import IxsearchError
 from ixsearch.search.final import Final
 from ixsearch.search.greedy import Greedy
+from ixsearch.search.guided import Guided
 from ixsearch.search.lazy_greedy import LazyGreedy
 from ixsearch.search.path import Path
 from ixsearch.search.proposer import Proposer
-from ixsearch.search.starts import Starts
 from ixsearch.search.swaps import Swaps
 from ixsearch.search.uniform import Uniform
 
 SEARCHES: dict[str, Callable[[], list[Proposer]]] = {
-    "auto": lambda: [Starts(), Swaps(), Final()],
+    "auto": lambda: [Path(guesses=2), Guided(), Swaps()],
     "path": lambda: [Path(), Final()],
     "lazy-greedy": lambda: [LazyGreedy()],
     "greedy": lambda: [Greedy()],

@@ -34,15 +34,13 @@ class Surrogate:
     pattern would have if it were left out."""
 
     @classmethod
-    def fit(
-        cls, scores: Scores, num_full: int, documents: int, effects: Effects | None = None
-    ) -> Surrogate | None:
-        """From the patterns known on so many documents; None if there is none with an S."""
-        known = [p for p in scores.at(documents) if p.shared_layers]
+    def fit(cls, scores: Scores, num_full: int, effects: Effects | None = None) -> Surrogate | None:
+        """From all patterns, each on the documents that are scored; None if none has an S."""
+        known = [p for p in scores if p.shared_layers]
         if not known:
             return None
         x_PC = _features(known, effects)
-        y_P = log_divergence(np.array([scores.divergence(p, documents) for p in known]))
+        y_P = log_divergence(np.array([scores.divergence(p, scores.seen(p)) for p in known]))
         off_P = np.array([abs(p.num_full - num_full) / len(p) for p in known])
         weight_P = np.exp(-off_P / REACH)
         weighted_CP = (x_PC * weight_P[:, None]).T

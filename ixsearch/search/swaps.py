@@ -11,13 +11,16 @@ from scipy.stats import norm
 from ixsearch.patterns import Pattern
 from ixsearch.search.effects import Effects
 from ixsearch.search.proposer import Ask, Problem
+from ixsearch.search.race import race
 from ixsearch.search.space import SearchSpace
 from ixsearch.search.surrogate import Surrogate, log_divergence
 
-WORTH = 0.5
+WORTH = 1.0
 """Expected fall of log divergence, a forward, under which the search is over."""
 WIDTH = 2
 """Moves in a batch."""
+RUNNERS = 4
+"""Known patterns of a budget that race first."""
 REPAIR = 2
 """Budgets at most this far apart lend each other their best patterns."""
 
@@ -52,25 +55,26 @@ class Swaps:
 
     def asks(self, problem: Problem) -> Iterator[Ask]:
         effects = problem.effects()
-        documents = problem.rungs[0]
         left = self.forwards
+        for budget in problem.budgets:
+            yield from race(problem, _candidates(problem, budget))
         while turns := [t for b in problem.budgets if (t := self._turn(problem, b, effects))]:
             turn = max(turns, key=lambda t: t.value)
-            left -= problem.cost_on(turn.moves, documents)
+            left -= problem.cost_on(turn.moves, problem.rungs[0])
             if turn.value < self.worth or left < 0:
                 return
-            yield Ask(turn.moves, documents, near=[turn.start])
+            yield from race(problem, [turn.start, *turn.moves], near=[turn.start])
 
     def _turn(self, problem: Problem, budget: int, effects: Effects | None) -> Turn | None:
         scores, documents = problem.scores, problem.rungs[0]
-        start = scores.best(budget, documents)
-        surrogate = Surrogate.fit(scores, budget, documents, effects)
+        start = scores.best(budget)
+        surrogate = Surrogate.fit(scores, budget, effects)
         if start is None or surrogate is None:
             return None
-        moves = [p for p in _moves(problem, budget, start) if scores.seen(p) < documents]
+        moves = [p for p in _moves(problem, budget, start) if p not in scores]
         if not moves:
             return None
-        best = log_divergence(np.array([scores.divergence(start, documents)]))
+        best = log_divergence(np.array([scores.divergence(start)]))
         gains = expected_fall(best[0] - surrogate.guess(moves), surrogate.spread)
         values = gains / [_cost(problem, start, move, documents) for move in moves]
         # Rounded, so that the last bits of a solver do not choose between equals.
@@ -87,11 +91,17 @@ def expected_fall(fall: np.ndarray, spread: float) -> np.ndarray:
     return spread * (z * norm.cdf(z) + norm.pdf(z))
 
 
+def _candidates(problem: Problem, budget: int) -> list[Pattern]:
+    """Known patterns of a budget that may be the best: those most looked at, and some others."""
+    known = [p for p in problem.scores if p.num_full == budget]
+    return problem.scores.sorted(known)[:RUNNERS]
+
+
 def _moves(problem: Problem, budget: int, start: Pattern) -> list[Pattern]:
     space = problem.space
     moves = dict.fromkeys(space.swaps(start))
     for other in problem.budgets:
-        lent = problem.scores.best(other, problem.rungs[0])
+        lent = problem.scores.best(other)
         if lent is not None and 0 < abs(other - budget) <= REPAIR:
             moves |= dict.fromkeys(_resized(space, lent, budget))
     return list(moves)
