@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from ixsearch.runtime.config import RopeConfig
+from ixsearch.runtime.rope_config import RopeConfig
 
 
 def frequencies(rope: RopeConfig, dim: int) -> torch.Tensor:

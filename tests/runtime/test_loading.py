@@ -15,9 +15,10 @@ from ixsearch.cli.app import app
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime import NativeEngine
 from ixsearch.runtime.checkpoint import Checkpoint, CheckpointError
-from ixsearch.runtime.config import DsaConfig, RopeConfig
+from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.fingerprint import fingerprint
 from ixsearch.runtime.name_ranges import shortened
+from ixsearch.runtime.rope_config import RopeConfig
 from ixsearch.runtime.rotary import frequencies
 
 from .forward import full_forward
