@@ -6,16 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ixsearch.patterns.findings import clip
 from ixsearch.runtime.config_checks import check_supported
-from ixsearch.runtime.config_values import Values
+from ixsearch.runtime.config_values import ConfigError, Values, is_number
 from ixsearch.runtime.rope_config import RopeConfig, read_rope
 
 MODEL_TYPES = ("deepseek_v32", "glm_moe_dsa")
+MAX_LAYERS = 1000
+MAX_MTP_LAYERS = 16
+MAX_EXPERTS = 50_000
+"""Of all layers together. The largest published models have 20,000; each is several names to look
+for, so that a number that is no model's would only fill memory."""
+EPS = (0.0, 0.1)
+"""Of a norm."""
 
 _SIZES = (
     "vocab_size",
     "hidden_size",
-    "num_hidden_layers",
     "num_attention_heads",
     "q_lora_rank",
     "kv_lora_rank",
@@ -106,47 +113,66 @@ class DsaConfig:
         """
         values = Values(data, where)
         model_type = _model_type(values)
-        sizes = {key: values.size(key) for key in _SIZES}
-        moe_layers = _moe_layers(values, sizes["num_hidden_layers"])
-        experts = {key: values.size(key) for key in _EXPERT_SIZES} if moe_layers else {}
-        eps = values.number("rms_norm_eps", 1e-6)
-        interleaved = data.get("indexer_rope_interleave", model_type == "glm_moe_dsa")
+        layers = values.whole("num_hidden_layers", most=MAX_LAYERS)
+        sizes = {key: values.whole(key) for key in _SIZES}
+        moe_layers = _moe_layers(values, layers)
+        experts = {key: values.whole(key) for key in _EXPERT_SIZES} if moe_layers else {}
+        eps = values.number("rms_norm_eps", 1e-6, *EPS)
+        interleaved = values.flag("indexer_rope_interleave", model_type == "glm_moe_dsa")
         config = cls(
             model_type=model_type,
+            num_hidden_layers=layers,
             **sizes,
             **experts,
             index_rope_layout="interleaved" if interleaved else "half",
             rms_norm_eps=eps,
-            latent_norm_eps=eps if latent_norm_eps is None else latent_norm_eps,
+            latent_norm_eps=eps if latent_norm_eps is None else _checked_eps(latent_norm_eps),
             rope=read_rope(values),
             moe_layers=moe_layers,
-            tie_word_embeddings=bool(data.get("tie_word_embeddings", False)),
-            routed_scaling_factor=values.number("routed_scaling_factor", 1.0),
-            norm_topk_prob=bool(data.get("norm_topk_prob", True)),
-            num_nextn_predict_layers=int(values.number("num_nextn_predict_layers", 0)),
+            tie_word_embeddings=values.flag("tie_word_embeddings", False),
+            routed_scaling_factor=values.number("routed_scaling_factor", 1.0, 1e-6, 1e6),
+            norm_topk_prob=values.flag("norm_topk_prob", True),
+            num_nextn_predict_layers=values.whole(
+                "num_nextn_predict_layers", 0, least=0, most=MAX_MTP_LAYERS
+            ),
         )
         check_supported(values, config)
         return config
 
 
 def _model_type(values: Values) -> str:
-    found = values.data.get("model_type")
+    found = values.get("model_type")
     if found not in MODEL_TYPES:
         raise values.error(
-            f"model_type is {found!r}: ixsearch runs models with DeepSeek Sparse Attention"
+            f"model_type is {clip(found)}: ixsearch runs models with DeepSeek Sparse Attention"
             f" ({', '.join(MODEL_TYPES)})"
         )
     return found
 
 
+def _checked_eps(eps: float) -> float:
+    """Of the latent norms, as the caller gives it."""
+    if not is_number(eps) or not EPS[0] <= eps <= EPS[1]:
+        raise ConfigError(
+            f"latent_norm_eps is {clip(eps)}: a number from {EPS[0]} to {EPS[1]} is needed"
+        )
+    return float(eps)
+
+
 def _moe_layers(values: Values, num_layers: int) -> frozenset[int]:
-    types = values.data.get("mlp_layer_types")
+    types = values.words_by_layer("mlp_layer_types", ("dense", "sparse"), num_layers)
+    first = values.whole("first_k_dense_replace", 0, least=0)
+    every = values.whole("moe_layer_freq", 1)
+    experts = values.whole("n_routed_experts", 0, least=0)
     if types is not None:
-        if len(types) != num_layers:
-            raise values.error(f"mlp_layer_types has {len(types)} entries for {num_layers} layers")
-        return frozenset(i for i, kind in enumerate(types) if kind == "sparse")
-    if not values.data.get("n_routed_experts"):
-        return frozenset()
-    first = int(values.number("first_k_dense_replace", 0))
-    every = max(1, int(values.number("moe_layer_freq", 1)))
-    return frozenset(i for i in range(first, num_layers) if i % every == 0)
+        found = frozenset(i for i, kind in enumerate(types) if kind == "sparse")
+    elif not experts:
+        found = frozenset()
+    else:
+        found = frozenset(i for i in range(first, num_layers) if i % every == 0)
+    if len(found) * experts > MAX_EXPERTS:
+        raise values.error(
+            f"n_routed_experts is {experts} in each of {len(found)} layers: at most {MAX_EXPERTS}"
+            " experts in all can be run"
+        )
+    return found

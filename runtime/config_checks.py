@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ixsearch.patterns.dialects.keys import PATTERN_KEYS
+from ixsearch.patterns.findings import clip
 from ixsearch.runtime.config_values import Values
 
 if TYPE_CHECKING:
@@ -17,17 +18,34 @@ _FP8: dict[str, tuple[Any, ...]] = {
     "activation_scheme": ("dynamic",),
 }
 """What `quantization_config` may say. The first is assumed where a key is absent."""
+_WORDS = {"hidden_act": ("silu",), "scoring_func": ("sigmoid",), "topk_method": ("noaux_tc",)}
+LAYER_TYPES = ("indexed_attention", "deepseek_sparse_attention")
+"""transformers' names for a DSA layer, the new and the old one."""
+INDEXER_KEYS = frozenset(
+    (
+        *PATTERN_KEYS,
+        "index_topk",
+        "index_n_heads",
+        "index_head_dim",
+        "indexer_rope_interleave",
+        "index_share_for_mtp_iteration",
+    )
+)
+_OTHER_MODELS = frozenset(("sliding_window", "compression_config"))
 
 
 def check_supported(values: Values, config: DsaConfig) -> None:
     """Refuse what would silently run as another model. Raises `ConfigError`."""
-    if values.data.get("attention_bias") or values.data.get("mlp_bias"):
-        raise values.error("attention_bias and mlp_bias are not supported: no DSA model has them")
+    for key in ("attention_bias", "mlp_bias"):
+        if values.flag(key, False):
+            raise values.error(f"{key} is not supported: no DSA model has one")
+    if not values.flag("rope_interleave", True):
+        raise values.wrong("rope_interleave", "MLA of a DSA model rotates neighbouring dims: true")
+    for key, known in _WORDS.items():
+        values.word(key, known)
+    values.words_by_layer("layer_types", LAYER_TYPES, config.num_hidden_layers)
+    _check_keys(values)
     _check_quantisation(values)
-    if values.data.get("hidden_act", "silu") != "silu":
-        raise values.error(f"hidden_act is {values.data['hidden_act']!r}: silu is supported")
-    if values.data.get("scoring_func", "sigmoid") != "sigmoid":
-        raise values.error(f"scoring_func is {values.data['scoring_func']!r}: sigmoid is supported")
     if config.qk_rope_head_dim > config.index_head_dim or config.qk_rope_head_dim % 2:
         raise values.error(
             f"qk_rope_head_dim is {config.qk_rope_head_dim}: an even number that fits in"
@@ -37,26 +55,35 @@ def check_supported(values: Values, config: DsaConfig) -> None:
         _check_experts(values, config)
 
 
+def _check_keys(values: Values) -> None:
+    """Keys of another attention or indexer: without following them, another model would run."""
+    for key, value in values.data.items():
+        unknown = key.startswith(("index_", "indexer_")) and key not in INDEXER_KEYS
+        if value is not None and (unknown or key in _OTHER_MODELS):
+            raise values.error(
+                f"{clip(key)} is {clip(value)}: this runtime has no such thing, and would run"
+                " another model; take the key out if the model was trained without it"
+            )
+
+
 def _check_quantisation(values: Values) -> None:
     """FP8 weights in blocks are read as DeepSeek's own checkpoints have them, and no others.
 
     Which tensors are quantised, the files say; lists like modules_to_not_convert are not used.
     """
-    given = values.data.get("quantization_config")
-    if not given:
+    given = values.part("quantization_config")
+    if not given.data:
         return
-    if not isinstance(given, Mapping):
-        raise values.error(f"quantization_config is {given!r}: an object is needed")
     for key, wanted in _FP8.items():
-        found = given.get(key, wanted[0])
+        found = given.data.get(key, wanted[0])
         if found not in wanted:
             raise values.error(
-                f"quantization_config has {key} {found!r}: weights in FP8 e4m3 with a scale for"
+                f"quantization_config has {key} {clip(found)}: weights in FP8 e4m3 with a scale for"
                 " each block of 128 x 128 can be run; convert the checkpoint to bfloat16 first"
             )
-    if "quant_method" not in given:
+    if "quant_method" not in given.data:
         raise values.error("quantization_config has no quant_method: fp8 can be run")
-    if "weight_block_size" not in given:
+    if "weight_block_size" not in given.data:
         raise values.error(
             "quantization_config has no weight_block_size: FP8 with one scale a tensor or a"
             " channel cannot be run; convert the checkpoint to bfloat16 first"

@@ -87,6 +87,7 @@ class NativeEngine:
         source = read_model_config(folder)
         if not folder.is_dir():
             raise ModelError(f"{folder} is a file: give the folder of the checkpoint")
+        asked = source.default_pattern  # wrong keys of a pattern are found before a weight is read
         target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         if dtype is None:
             dtype = torch.float32 if target.type == "cpu" else torch.bfloat16
@@ -97,7 +98,7 @@ class NativeEngine:
             model = load_offloaded(config, checkpoint, placement, device_budget, cache)
         else:
             model = DsaModel.load(config, checkpoint, placement, cache)
-        return cls(model, _describe(checkpoint, source, model, name))
+        return cls(model, _describe(checkpoint, source, model, name, asked))
 
     def describe(self) -> ModelInfo:
         return self._info
@@ -206,7 +207,11 @@ def _keeps_fp8(wish: str | None, device: torch.device) -> bool:
 
 
 def _describe(
-    checkpoint: Checkpoint, source: ModelConfig, model: DsaModel, name: str | None
+    checkpoint: Checkpoint,
+    source: ModelConfig,
+    model: DsaModel,
+    name: str | None,
+    asked: Pattern,
 ) -> ModelInfo:
     config = model.config
     gpu = model.device.type == "cuda"
@@ -221,7 +226,7 @@ def _describe(
         max_positions=config.max_position_embeddings,
         config_hash=source.config_hash,
         weights_hash=fingerprint(checkpoint.files),
-        default_pattern=source.default_pattern,
+        default_pattern=asked,
         device=torch.cuda.get_device_name(model.device) if gpu else f"cpu ({platform.machine()})",
         dtype=str(model.dtype).removeprefix("torch."),
         cache=model.cache_format.name,

@@ -12,11 +12,12 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from typer.testing import CliRunner
 
 from ixsearch.cli.app import app
-from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.patterns import IxsearchError, Pattern, read_model_config
 from ixsearch.runtime import NativeEngine
 from ixsearch.runtime.checkpoint import Checkpoint, CheckpointError
 from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.fingerprint import fingerprint
+from ixsearch.runtime.inspect import inspect_model
 from ixsearch.runtime.name_ranges import shortened
 from ixsearch.runtime.rope_config import RopeConfig
 from ixsearch.runtime.rotary import frequencies
@@ -267,10 +268,22 @@ def test_names_that_are_not_known_and_names_that_are_left_out(copy):
         (["a.1.e.0.x", "a.1.e.1.x", "a.2.e.1.x"], ["a.1.e.{0-1}.x", "a.2.e.1.x"]),
         (["a.1.e.0.x", "a.1.e.5.x", "a.3.e.0.x", "a.3.e.5.x"], ["a.{1,3}.e.{0,5}.x"]),
         (["top", "a.1"], ["top", "a.1"]),
+        (["a.{x}.1.b", "a.{x}.2.b"], ["a.{x}.{1-2}.b"]),
+        (["a.{}.b"], ["a.{}.b"]),
+        ([f"a.{'7' * 5000}.b"], [f"a.{'7' * 5000}.b"]),
     ],
 )
 def test_names_in_few_words(names, short):
     assert shortened(names) == short
+
+
+def test_names_that_no_model_has(copy):
+    """They are named as they are, whatever is in them."""
+    names = [f"model.layers.{'7' * 5000}.x", "model.{layers}.0.{}.x"]
+    change_tensors(copy, lambda t: t.update({name: torch.ones(2) for name in names}))
+    text = message(copy)
+    assert all(f"{name} is not a tensor of this model" in text for name in names)
+    assert inspect_model(read_model_config(copy), copy).problem == text
 
 
 def test_tensors_are_read_as_safetensors_reads_them(deepseek_folder):
