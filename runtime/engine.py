@@ -226,7 +226,7 @@ def _describe(
         max_positions=config.max_position_embeddings,
         config_hash=source.config_hash,
         weights_hash=fingerprint(checkpoint.files),
-        default_pattern=asked,
+        default_pattern=asked.full_only_at(model.indexer_layers),
         device=torch.cuda.get_device_name(model.device) if gpu else f"cpu ({platform.machine()})",
         dtype=str(model.dtype).removeprefix("torch."),
         cache=model.cache_format.name,

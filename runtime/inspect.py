@@ -79,7 +79,7 @@ class Inspection:
     architecture: str
     config: DsaConfig
     pattern: Pattern
-    """The one that the configuration asks for."""
+    """The one that the configuration asks for, S where there is no indexer."""
     indexer_layers: tuple[int, ...]
     mtp_layers: tuple[int, ...]
     weights: Mapping[str, WeightSize]
@@ -92,6 +92,11 @@ class Inspection:
     offload: tuple[OffloadPass, ...]
     problem: str | None
     """What keeps the checkpoint from being loaded."""
+
+    @property
+    def baseline(self) -> Pattern:
+        """F wherever there is an indexer; layer 0 needs one, `problem` says where it has none."""
+        return Pattern.from_full(self.config.num_hidden_layers, {0, *self.indexer_layers})
 
     @property
     def main(self) -> WeightSize:
@@ -129,7 +134,7 @@ def inspect_model(
         source=model.source,
         architecture=model.architecture,
         config=config,
-        pattern=model.default_pattern,
+        pattern=model.default_pattern.full_only_at({0, *indexers}),
         indexer_layers=indexers,
         mtp_layers=tuple(range(end, end + mtp)),
         weights=_by_component(parts),

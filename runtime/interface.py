@@ -67,7 +67,7 @@ class ModelInfo:
     """Hash of the configuration, without the keys that set a pattern."""
     weights_hash: str
     default_pattern: Pattern
-    """The pattern that the checkpoint's own configuration asks for."""
+    """The one that the checkpoint's own configuration asks for, S where there is no indexer."""
     device: str
     dtype: str
     versions: dict[str, str] = field(default_factory=dict)

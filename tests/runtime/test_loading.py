@@ -18,6 +18,7 @@ from ixsearch.runtime.checkpoint import Checkpoint, CheckpointError
 from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.fingerprint import fingerprint
 from ixsearch.runtime.inspect import inspect_model
+from ixsearch.runtime.interface import Request
 from ixsearch.runtime.name_ranges import shortened
 from ixsearch.runtime.rope_config import RopeConfig
 from ixsearch.runtime.rotary import frequencies
@@ -106,6 +107,11 @@ def test_a_layer_without_an_indexer_can_only_share(copy):
     assert engine.describe().indexer_layers == (0, 1, 3, 4, 5)
     with pytest.raises(IxsearchError, match=r"F at layers \[2\]"):
         engine.set_pattern(Pattern.all_full(6))
+    forced = Pattern("FFSFFF")
+    assert engine.describe().default_pattern == engine.describe().baseline == forced
+    assert len(engine.generate([Request(tuple(tokens_for(0, 40)), 3)])[0]) == 3
+    found = inspect_model(read_model_config(copy), copy)
+    assert found.pattern == found.baseline == forced
 
 
 def test_a_pattern_in_the_configuration_says_nothing_of_the_weights(copy, deepseek):
