@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-import torch
+import re
 
 from ixsearch.patterns import IxsearchError
+
+_NAME = re.compile(r"cpu|cuda(:\d{1,2})?", re.ASCII)
+
+
+def check_device_name(device: str | None) -> None:
+    """Raises `IxsearchError` for what is no device that can be used, whatever is here. No torch."""
+    if device is not None and not _NAME.fullmatch(device):
+        raise IxsearchError(f"--device: {device!r} is no device: write cpu, cuda or cuda:1")
 
 
 def check_device(device: str | None) -> None:
@@ -13,16 +21,13 @@ def check_device(device: str | None) -> None:
     Raises:
         IxsearchError: with what there is.
     """
-    if device is None:
+    check_device_name(device)
+    if device in (None, "cpu"):
         return
-    try:
-        wanted = torch.device(device)
-    except RuntimeError:
-        wanted = None
-    if wanted is None or wanted.type not in ("cpu", "cuda"):
-        raise IxsearchError(f"--device: {device!r} is no device: write cpu, cuda or cuda:1")
-    if wanted.type == "cpu":
-        return
+
+    import torch
+
+    wanted = torch.device(device)
     if not torch.cuda.is_available():
         raise IxsearchError(
             f"--device: {device} is not usable, torch {torch.__version__} sees no CUDA device:"
