@@ -34,7 +34,7 @@ def test_on_a_terminal_bars_show_phase_note_and_share():
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_an_interrupt_passes_through_and_gives_the_cursor_back(error):
     console = terminal()
-    with pytest.raises(type(error)), RunProgress(PHASES, console=console) as progress:
+    with pytest.raises(error), RunProgress(PHASES, console=console) as progress:
         progress.phase("search")(0.3)
         raise error
     assert console.file.getvalue().rstrip("\n").endswith("\x1b[?25h")
