@@ -157,7 +157,13 @@ def test_bandwidth_given_and_measured(monkeypatch):
 
 @pytest.mark.parametrize(
     "args",
-    [("--read-gbps", 0), ("--read-gbps", 1, "--measure-read"), ("glm-5", "--measure-read")],
+    [
+        ("--read-gbps", 0),
+        ("--read-gbps", "nan"),
+        ("--read-gbps", "inf"),
+        ("--read-gbps", 1, "--measure-read"),
+        ("glm-5", "--measure-read"),
+    ],
 )
 def test_wrong_usage(args):
     code, out, err = inspect(*args)
@@ -181,6 +187,12 @@ def test_no_such_model_and_no_dsa_model(tmp_path):
     (tmp_path / "config.json").write_text('{"num_hidden_layers": 2, "architectures": ["X"]}')
     code, out, err = inspect(tmp_path)
     assert (code, out) == (1, "") and "model_type is None" in err
+
+
+def test_a_name_that_is_nearly_a_preset():
+    code, out, err = inspect("deepseek-v3.3")
+    assert (code, out) == (1, "") and err.endswith("; did you mean the preset deepseek-v3.2?\n")
+    assert "did you mean" not in inspect("./nowhere")[2]
 
 
 def test_torch_is_not_needed():
