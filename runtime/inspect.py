@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ixsearch.patterns import ModelConfig, Pattern
 from ixsearch.runtime.config import DsaConfig
-from ixsearch.runtime.shards import CheckpointError, Shards
+from ixsearch.runtime.shards import CheckpointError, Shards, has_other_format, no_weights
 from ixsearch.runtime.sizes import (
     COMPONENTS,
     THOUSAND,
@@ -142,7 +142,7 @@ def inspect_model(
         dtypes=dict(_dtypes(shards)),
         caches=cache_costs(config),
         offload=_offload(config, parts, shards, gigabytes_per_second),
-        problem=None if shards is None else _problem(config, shards),
+        problem=_problem(config, shards, folder),
     )
 
 
@@ -179,7 +179,9 @@ def _dtypes(shards: Shards | None) -> Counter[str]:
     return found
 
 
-def _problem(config: DsaConfig, shards: Shards) -> str | None:
+def _problem(config: DsaConfig, shards: Shards | None, folder: Path | None) -> str | None:
+    if shards is None:
+        return no_weights(folder) if folder is not None and has_other_format(folder) else None
     try:
         WeightPlan.of(config, shards)
     except CheckpointError as error:

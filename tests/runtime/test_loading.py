@@ -180,6 +180,35 @@ def test_damaged_shards(copy):
     assert "b.safetensors is missing" in message(copy)
 
 
+def test_a_tensor_in_two_shards(copy):
+    weight_map = shard(copy)
+    name = next(name for name, file in weight_map.items() if file == "a.safetensors")
+    tensors = load_file(copy / "b.safetensors")
+    save_file(tensors | {name: torch.ones(2)}, copy / "b.safetensors")
+    text = message(copy)
+    assert "1 tensor does not fit" in text
+    assert f"{name} is in b.safetensors, and the index places it in a.safetensors: one" in text
+
+
+def test_shards_without_their_index(copy):
+    shard(copy)
+    (copy / "model.safetensors.index.json").unlink()
+    text = message(copy)
+    assert "which must say what is in a.safetensors and 1 more: fetch the index too" in text
+    with pytest.raises(CheckpointError) as caught:
+        inspect_model(read_model_config(copy), copy)
+    assert str(caught.value) == text
+
+
+def test_weights_in_another_format(copy):
+    (copy / "model.safetensors").unlink()
+    assert inspect_model(read_model_config(copy), copy).problem is None
+    (copy / "pytorch_model.bin").write_bytes(b"PK")
+    text = message(copy)
+    assert "but pytorch_model.bin: convert the checkpoint to safetensors first" in text
+    assert inspect_model(read_model_config(copy), copy).problem == text
+
+
 @pytest.fixture
 def broken(copy):
     """Four shards: one cut short, one tensor renamed, one of another type, one misshapen."""
