@@ -12,6 +12,7 @@ from ixsearch.patterns import IxsearchError, ModelError, Pattern
 from ixsearch.patterns.model_config import ModelConfig, read_model_config
 from ixsearch.runtime.checkpoint import Checkpoint
 from ixsearch.runtime.config import DsaConfig
+from ixsearch.runtime.device import usable_device, usable_dtype
 from ixsearch.runtime.fingerprint import fingerprint
 from ixsearch.runtime.generate import blocks_wanted, generate
 from ixsearch.runtime.interface import (
@@ -33,6 +34,7 @@ from ixsearch.runtime.serving.speculation import Speculation
 from ixsearch.runtime.serving.stopping import Decode
 from ixsearch.runtime.source import Placement
 from ixsearch.runtime.trie import PatternTrie
+from ixsearch.runtime.whole_numbers import are_tokens
 
 FP8_MODES = ("keep", "dequantise")
 
@@ -88,9 +90,8 @@ class NativeEngine:
         if not folder.is_dir():
             raise ModelError(f"{folder} is a file: give the folder of the checkpoint")
         asked = source.default_pattern  # wrong keys of a pattern are found before a weight is read
-        target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        if dtype is None:
-            dtype = torch.float32 if target.type == "cpu" else torch.bfloat16
+        target = usable_device(device)
+        dtype = usable_dtype(dtype, target)
         config = DsaConfig.from_json(source.values, str(folder / "config.json"), latent_norm_eps)
         checkpoint = Checkpoint(folder)
         placement = Placement(dtype, target, _keeps_fp8(fp8, target))
@@ -119,6 +120,10 @@ class NativeEngine:
         return PatternTrie(patterns).cost
 
     def set_pattern(self, pattern: Pattern) -> None:
+        """The pattern for `generate`, `measure` and each later `serving`.
+
+        A `Serving` that is there already keeps its own: call its `set_pattern`.
+        """
         self.model.check_pattern(pattern)
         try:
             if self._serving is not None:
@@ -166,6 +171,8 @@ class NativeEngine:
     ) -> Serving:
         """Continuous batching over a cache of its own, for the current pattern.
 
+        A later `engine.set_pattern` does not reach it: `Serving.set_pattern` does.
+
         `speculative`: tokens that the MTP layer drafts a step; 0: none.
         """
         identity = f"{self._info.config_hash} {self._info.weights_hash}"
@@ -193,7 +200,7 @@ class NativeEngine:
     def _check_tokens(self, tokens: Sequence[int], what: str) -> None:
         if not tokens:
             raise IxsearchError(f"{what} has no tokens")
-        if not 0 <= min(tokens) <= max(tokens) < self._info.vocab_size:
+        if not are_tokens(tokens, self._info.vocab_size):
             raise IxsearchError(
                 f"{what} has tokens outside of the vocabulary of {self._info.vocab_size}:"
                 " it was tokenised for another model"

@@ -19,7 +19,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Torch has a class of its own for CUDA; the CPU's allocator raises a plain RuntimeError."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    said = ("DefaultCPUAllocator", "not enough memory")
+    said = ("DefaultCPUAllocator", "not enough memory", "size calculation overflowed")
     return isinstance(error, RuntimeError) and any(words in str(error) for words in said)
 
 
