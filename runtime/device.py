@@ -24,10 +24,20 @@ def usable_device(device: str | None) -> torch.device:
         wanted = None
     if wanted is None or wanted.type not in ("cpu", "cuda"):
         raise IxsearchError(f"device is {clip(device)}: write cpu, cuda or cuda:1")
-    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if wanted.type == "cuda" and (wanted.index or 0) >= there:
-        raise IxsearchError(f"device {wanted} is not there: torch sees {there} CUDA devices")
+    if wanted.type == "cuda":
+        _check_cuda(wanted)
     return wanted
+
+
+def _check_cuda(wanted: torch.device) -> None:
+    if not torch.cuda.is_available():
+        raise IxsearchError(
+            f"device {wanted} is not usable, torch {torch.__version__} sees no CUDA device:"
+            " use cpu (--device cpu), or install a torch built for CUDA and check the driver"
+        )
+    count = torch.cuda.device_count()
+    if (wanted.index or 0) >= count:
+        raise IxsearchError(f"device {wanted} is not there: {count} CUDA devices, from cuda:0")
 
 
 def usable_dtype(dtype: torch.dtype | None, device: torch.device) -> torch.dtype:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ixsearch.job import documents
-from ixsearch.job.device import check_device
 from ixsearch.job.documents import Split
 from ixsearch.job.locate import is_bundled, locate_model
 from ixsearch.job.questions import Bundled, Gsm8k, Gsm8kLong, Questions
 from ixsearch.job.sources import Sources, check_sources
 from ixsearch.results import DocumentSet
+from ixsearch.runtime.device import usable_device
 from ixsearch.runtime.engine import NativeEngine
 from ixsearch.runtime.interface import Document, Engine, ModelInfo
 from ixsearch.runtime.tokenizer import Tokenizer
@@ -51,7 +51,7 @@ def load_inputs(sources: Sources) -> Inputs:
             token can tell patterns apart; questions that cannot be put to the model.
     """
     check_sources(sources)
-    check_device(sources.device)
+    usable_device(sources.device)
     folder = locate_model(sources.model)
     bundled = is_bundled(folder)
     gsm8k = _gsm8k(sources)

@@ -19,7 +19,7 @@ PROMPT = tuple(tokens_for(0, 30))
         ({"device": "foo"}, "device is 'foo': write cpu, cuda"),
         ({"device": "meta"}, "device is 'meta'"),
         ({"device": 1.5}, "device is 1.5"),
-        ({"device": "cuda:99"}, "device cuda:99 is not there"),
+        ({"device": "cuda:99"}, "device cuda:99 is not"),
         ({"device": "cpu", "dtype": torch.int32}, "dtype is torch.int32: write one of"),
         ({"device": "cpu", "dtype": "float32"}, "dtype is 'float32'"),
     ],
