@@ -84,14 +84,17 @@ class Values:
             raise self.wrong(key, "an object is needed")
         return Values(value or {}, self.where, key)
 
-    def words_by_layer(self, key: str, known: tuple[str, ...], layers: int) -> list[str] | None:
-        """A list of one of `known` for each layer; None where the key is absent."""
+    def words_by_layer(
+        self, key: str, known: tuple[str, ...], layers: int | None = None
+    ) -> list[str] | None:
+        """A list of one of `known` for each of `layers`, if that is given; None where there is no
+        such key."""
         value = self.data.get(key)
         if value is None:
             return None
         if not isinstance(value, list):
             raise self.wrong(key, f"a list of {' or '.join(known)}, one a layer, is needed")
-        if len(value) != layers:
+        if layers is not None and len(value) != layers:
             raise self.error(f"{key} has {len(value)} entries for {layers} layers: write one each")
         for layer, word in enumerate(value):
             if word not in known:

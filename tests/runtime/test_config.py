@@ -89,8 +89,8 @@ def test_inspect_and_load_refuse_alike(copy, changes, words):
     [
         {"n_routed_experts": 10**8, "n_group": 1, "topk_group": 1},
         {"n_routed_experts": 10_000, "n_group": 1, "topk_group": 1},
-        {"num_hidden_layers": 10_000, "mlp_layer_types": None, "layer_types": None},
-        {"num_hidden_layers": 900, "mlp_layer_types": None, "layer_types": None},
+        {"num_hidden_layers": 10_000, "mlp_layer_types": None},
+        {"num_hidden_layers": 900, "mlp_layer_types": None},
     ],
 )
 def test_numbers_that_would_fill_memory_are_answered_at_once(copy, changes):
