@@ -57,7 +57,7 @@ def _submit(serving: Serving, requests: Sequence[Request]) -> list[LiveRequest]:
     """In sorted order: prompts that begin alike come together, while their prefix is cached."""
     submitted: dict[int, LiveRequest] = {}
     try:
-        for i in sorted(range(len(requests)), key=lambda i: requests[i].prompt):
+        for i in sorted(range(len(requests)), key=lambda i: tuple(requests[i].prompt)):
             submitted[i] = serving.submit(requests[i])
     except IxsearchError:
         for live in submitted.values():

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import torch
 
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime.cache_format import CacheFormat
 from ixsearch.runtime.config import DsaConfig
+from ixsearch.runtime.host_memory import host_memory
 from ixsearch.runtime.sizes import THOUSAND, state_bytes
 
 
@@ -20,7 +19,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Torch has a class of its own for CUDA; the CPU's allocator raises a plain RuntimeError."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    said = ("DefaultCPUAllocator", "not enough memory")
+    said = ("DefaultCPUAllocator", "not enough memory", "size calculation overflowed")
     return isinstance(error, RuntimeError) and any(words in str(error) for words in said)
 
 
@@ -53,11 +52,6 @@ def memory_there(device: torch.device) -> str:
         return f"this machine has {in_bytes(host_memory())}"
     free, whole = torch.cuda.mem_get_info(device)
     return f"{in_bytes(free)} of {in_bytes(whole)} are free on {device}"
-
-
-def host_memory() -> int:
-    """Bytes of memory of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def in_bytes(count: int) -> str:

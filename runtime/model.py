@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from ixsearch.patterns import Pattern, PatternError
+from ixsearch.patterns.findings import clip
 from ixsearch.runtime.attention import Attention
 from ixsearch.runtime.cache import LayerCache, PagedCache
 from ixsearch.runtime.cache_format import CacheFormat
@@ -153,6 +154,8 @@ class DsaModel:
 
     def check_pattern(self, pattern: Pattern) -> None:
         """Raises `PatternError` for another number of layers, or an F without indexer weights."""
+        if not isinstance(pattern, Pattern):
+            raise PatternError(f"{clip(pattern)} is no Pattern: write Pattern('FFSF...')")
         if len(pattern) != len(self.layers):
             raise PatternError(
                 f"pattern {pattern} has {len(pattern)} letters for {len(self.layers)} layers"

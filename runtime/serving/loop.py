@@ -31,6 +31,7 @@ from ixsearch.runtime.serving.scheduler import Scheduler, Work
 from ixsearch.runtime.serving.speculation import Speculation
 from ixsearch.runtime.serving.stopping import Decode, finish_of
 from ixsearch.runtime.sharing import checked_sources
+from ixsearch.runtime.whole_numbers import are_tokens, is_whole
 
 
 class Serving:
@@ -62,6 +63,7 @@ class Serving:
         limits = limits or Limits()
         model.check_pattern(pattern)
         _check_drafts(model, drafts)
+        _check_blocks(blocks)
         cache = _allocate(model, pattern, blocks, drafts > 0)
         self.runner = Runner(model, cache, limits.tokens, drafts)
         self.speculation = Speculation()
@@ -172,7 +174,7 @@ class Serving:
             raise IxsearchError("a prompt is empty: at least one token is needed")
         config = self.runner.model.config
         vocabulary = config.vocab_size
-        if not 0 <= min(request.prompt) <= max(request.prompt) < vocabulary:
+        if not are_tokens(request.prompt, vocabulary):
             raise IxsearchError(f"a prompt has tokens outside of the vocabulary of {vocabulary}")
         check_length(f"request {self._submitted}", request, config.max_position_embeddings)
         if wishes.stop_strings and self._decode is None:
@@ -280,13 +282,18 @@ class Serving:
 
 
 def _check_drafts(model: DsaModel, drafts: int) -> None:
-    if drafts < 0:
+    if not is_whole(drafts):
         raise IxsearchError(f"{drafts} drafts a step: 0 or more can be made")
     if drafts and model.mtp is None:
         raise IxsearchError(
             f"the checkpoint has no MTP layer (model.layers.{model.config.num_hidden_layers}.*),"
             " so nothing can draft: decode without drafts"
         )
+
+
+def _check_blocks(blocks: int) -> None:
+    if not is_whole(blocks, 1):
+        raise IxsearchError(f"a cache of {blocks!r} blocks: 1 or more are needed")
 
 
 def _allocate(model: DsaModel, pattern: Pattern, blocks: int, mtp: bool) -> PagedCache:
