@@ -9,7 +9,7 @@ import torch
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime.cache_format import CacheFormat
 from ixsearch.runtime.config import DsaConfig
-from ixsearch.runtime.sizes import THOUSAND, state_bytes
+from ixsearch.runtime.sizes import SCORE_ELEMENTS, THOUSAND, layer_bytes, state_bytes
 
 
 class MemoryShortError(IxsearchError):
@@ -40,10 +40,14 @@ def memory_needs(
     """
     weights = "the weights take" if resident else "the largest layer takes"
     caches = THOUSAND * form.token_bytes(config, pattern)
-    states = THOUSAND * state_bytes(config.hidden_size, config.index_topk, form.dtype.itemsize)
+    itemsize = form.dtype.itemsize
+    states = THOUSAND * state_bytes(config.hidden_size, config.index_topk, itemsize)
+    work = THOUSAND * layer_bytes(config, itemsize)
     return (
         f"{weights} {in_bytes(weight_bytes)}, caches of 1024 tokens {in_bytes(caches)} with this"
         f" pattern, states of 1024 tokens {in_bytes(states)} for each prefix of patterns in scoring"
+        f" and, within a layer, {in_bytes(work)}, index scores {in_bytes(4 * SCORE_ELEMENTS)}"
+        " at most"
     )
 
 

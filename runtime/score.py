@@ -20,7 +20,7 @@ from ixsearch.runtime.memory import (
 )
 from ixsearch.runtime.model import DecoderLayer, DsaModel
 from ixsearch.runtime.not_finite import document_error
-from ixsearch.runtime.sizes import state_bytes
+from ixsearch.runtime.sizes import layer_bytes, score_bytes, state_bytes
 from ixsearch.runtime.state import State, topk_on
 from ixsearch.runtime.step import Step
 from ixsearch.runtime.trie import Node, PatternTrie
@@ -59,9 +59,9 @@ class Scorer:
         progress: Progress | None = None,
     ) -> list[list[DocumentScore]]:
         """`result[pattern][document]`, as `Engine.score` says."""
-        if not patterns:
-            return []
         found: list[list[DocumentScore]] = [[] for _ in patterns]
+        if not documents or not patterns:
+            return found
         progress = _never_back(progress)
         done = 0
         try:
@@ -159,13 +159,15 @@ class Scorer:
         tokens = sum(len(document.tokens) for document in documents)
         form = self.model.cache_format
         scratch = form.latent_bytes(c) + form.indexer_bytes(c)
-        needed = tokens * (self._state_bytes * (trie.width + 1) + scratch)
+        longest = max(len(document.tokens) for document in documents)
+        work = score_bytes(longest) + longest * layer_bytes(c, self.model.dtype.itemsize)
+        needed = tokens * (self._state_bytes * (trie.width + 1) + scratch) + work
         place = self.model.device if room is None or needed <= room else HOST
         if not self.model.resident and place.type == "cpu" and needed > host_memory():
             raise IxsearchError(
-                f"the states of {trie.width} prefixes of patterns over {tokens:,} tokens take"
-                f" {needed:,} bytes, more than this machine's memory: give fewer documents, or"
-                " shorter ones"
+                f"the states of {trie.width} prefixes of patterns over {tokens:,} tokens, and a"
+                f" document in work, take {needed:,} bytes, more than this machine's memory: give"
+                " fewer documents, or shorter ones"
             )
         return place
 
