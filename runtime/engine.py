@@ -25,7 +25,7 @@ from ixsearch.runtime.interface import (
     Workload,
 )
 from ixsearch.runtime.measure import measure
-from ixsearch.runtime.memory import is_out_of_memory
+from ixsearch.runtime.memory import MemoryShortError
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.offload import load_offloaded
 from ixsearch.runtime.score import Scorer
@@ -82,7 +82,8 @@ class NativeEngine:
                 of what is free. States that find no room wait in host memory.
 
         Raises:
-            IxsearchError: no such model or cache, not a DSA model, weights that do not fit.
+            IxsearchError: no such model or cache, not a DSA model, weights that do not fit their
+                configuration or, as `MemoryShortError`, the device.
         """
         folder = Path(folder)
         source = read_model_config(folder)
@@ -124,9 +125,7 @@ class NativeEngine:
         try:
             if self._serving is not None:
                 self._serving.set_pattern(pattern)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
+        except MemoryShortError:
             self._serving = None  # the next `generate` makes a cache that fits
         self._pattern = pattern
 

@@ -118,11 +118,12 @@ class Scorer:
         raise MemoryShortError(self._too_large(documents[0], patterns[0], said))
 
     def _too_large(self, document: Document, pattern: Pattern, said: str) -> str:
-        offload = " or leave the weights on disk (--offload)" if self.model.resident else ""
+        leave = " or leave the weights on disk (--offload)"
+        more = leave if self.model.resident else " or use a larger device"
         return (
             f"out of memory on {self.model.device}: document {document.name} of"
             f" {len(document.tokens):,} tokens under the one pattern {pattern} does not fit, after"
-            f" smaller and smaller batches: give shorter documents{offload}"
+            f" smaller and smaller batches: give shorter documents{more}"
             f" ({said}; {self.model.memory(pattern)})"
         )
 
