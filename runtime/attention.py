@@ -75,7 +75,9 @@ class Attention:
             table: angles, of MLA and of the indexer alike.
 
         Returns:
-            the output [T, d] and the top-k to carry on.
+            the output [T, d] and the top-k to carry on. A row whose selection is too small is NaN:
+            the indexer's scores were not finite, or slots are gone. So it shows like any other
+            damage, without a look at the device in each layer.
 
         Raises:
             MissingSourceError: an S layer with nothing carried.
@@ -92,7 +94,12 @@ class Attention:
             c.softmax_scale,
             c.kv_lora_rank,
         )
-        return self.output(out_THR), topk
+        attended_Td = self.output(out_THR)
+        return attended_Td.masked_fill_(self._too_few(topk, step)[:, None], float("nan")), topk
+
+    def _too_few(self, topk: TopK, step: Step) -> torch.Tensor:
+        """Rows [T] that were to attend to more tokens than were selected for them."""
+        return topk.counts_T < (step.positions_T + 1).clamp_max(self.config.index_topk)
 
     def project(self, hidden_Td: torch.Tensor, table: RotaryTable, step: Step) -> Projected:
         """All that attention and indexer need of the hidden states after the input norm."""

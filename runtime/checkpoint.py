@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import torch
@@ -19,11 +20,17 @@ _DTYPES = {
 }
 
 
+def _stamp(stat: os.stat_result) -> tuple[int, int]:
+    """What tells that a file has been written: its size and the time, in ns."""
+    return stat.st_size, stat.st_mtime_ns
+
+
 class Checkpoint:
     """The tensors of a model folder, each read from its file when it is asked for.
 
     Nothing is mapped into memory: what is read is there once, and a file that changes later does
-    not change it.
+    not change it. From a file that has changed nothing more is read: what is read later (with
+    offload, in every pass) would be another model's than what was computed before.
 
     Raises:
         CheckpointError: there are no weights. What else may be wrong, `WeightPlan` says.
@@ -32,6 +39,7 @@ class Checkpoint:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.shards = Shards.read(folder)
+        self._seen = {path.name: _stamp(path.stat()) for path in self.shards.files}
 
     @property
     def files(self) -> list[Path]:
@@ -47,7 +55,7 @@ class Checkpoint:
             pinned: in page-locked memory, from which a copy to CUDA is fast.
 
         Raises:
-            CheckpointError: the file is gone, cannot be read, or has become shorter.
+            CheckpointError: the file is gone, cannot be read, or has changed.
         """
         try:
             return self._read(self.shards.entries[name], pinned)
@@ -65,4 +73,9 @@ class Checkpoint:
                 if not count:
                     raise CheckpointError(f"{file.name} has become shorter while it was read")
                 rest = rest[count:]
+            if _stamp(os.fstat(file.fileno())) != self._seen[entry.file]:
+                raise CheckpointError(
+                    f"{file.name} has changed since the model was loaded: load it again, and start"
+                    " again what rests on it"
+                )
         return data.view(_DTYPES[entry.dtype]).view(entry.shape)

@@ -25,7 +25,7 @@ from ixsearch.runtime.interface import (
     Workload,
 )
 from ixsearch.runtime.measure import measure
-from ixsearch.runtime.memory import is_out_of_memory
+from ixsearch.runtime.memory import MemoryShortError
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.offload import load_offloaded
 from ixsearch.runtime.score import Scorer
@@ -84,7 +84,8 @@ class NativeEngine:
                 of what is free. States that find no room wait in host memory.
 
         Raises:
-            IxsearchError: no such model or cache, not a DSA model, weights that do not fit.
+            IxsearchError: no such model or cache, not a DSA model, weights that do not fit their
+                configuration or, as `MemoryShortError`, the device.
         """
         folder = Path(folder)
         source = read_model_config(folder)
@@ -171,9 +172,7 @@ class NativeEngine:
         try:
             if self._serving is not None:
                 change(self._serving)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
+        except MemoryShortError:
             self._serving = None
 
     def serving(
@@ -189,6 +188,7 @@ class NativeEngine:
 
         `speculative`: tokens that the MTP layer drafts a step; 0: none.
         """
+        self._require_resident("serve requests")
         identity = f"{self._info.config_hash} {self._info.weights_hash}"
         return Serving(
             self.model,

@@ -14,11 +14,13 @@ from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.shards import CheckpointError, Shards, has_other_format, no_weights
 from ixsearch.runtime.sizes import (
     COMPONENTS,
+    SCORE_ELEMENTS,
     THOUSAND,
     CacheCost,
     WeightSize,
     cache_costs,
     component,
+    layer_bytes,
     part_sizes,
     placed_bytes,
     state_bytes,
@@ -66,6 +68,10 @@ class OffloadPass:
     """The device holds one layer at a time, host memory the next one."""
     state_bytes: int
     """Of 1K tokens, for each distinct prefix of the patterns that is alive at a layer."""
+    work_bytes: int
+    """Of 1K tokens of the one document that is in a layer."""
+    score_bytes: int
+    """Beside them, its index scores: at the most, which long documents take."""
     gigabytes_per_second: float | None = None
     seconds: float | None = None
     """To read; None: no bandwidth was given or measured."""
@@ -231,6 +237,8 @@ def _pass(
         read_bytes=count,
         largest_layer_bytes=max(placed.values(), default=0),
         state_bytes=THOUSAND * state_bytes(config.hidden_size, config.index_topk, 2),
+        work_bytes=THOUSAND * layer_bytes(config, 2),
+        score_bytes=4 * SCORE_ELEMENTS,
         gigabytes_per_second=speed,
         seconds=None if speed is None else count / (speed * 1e9),
     )

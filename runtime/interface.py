@@ -142,6 +142,10 @@ class Engine(Protocol):
         """Score every pattern on every document: `result[pattern][document]`.
 
         On CPU a score is the same, bit for bit, whatever else is in the batch.
+
+        Raises:
+            IxsearchError: a document of another vocabulary; NaN or infinity, with the document, the
+                pattern and the first layer named; memory that is short.
         """
         ...
 

@@ -31,15 +31,21 @@ class Router:
         self.bias = weights.tensor("mlp.gate.e_score_correction_bias", torch.float32)
 
     def __call__(self, x_Td: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Experts [T, chosen] and their float32 weights [T, chosen]."""
+        """Experts [T, chosen] and their float32 weights [T, chosen].
+
+        A token for which any expert's logit or bias is not finite gets NaN for weights: the sigmoid
+        hides infinity, and the bias chooses without being in the weights.
+        """
         c = self.config
-        scores_TE = F.linear(x_Td.float(), self.weight).sigmoid()
+        logits_TE = F.linear(x_Td.float(), self.weight)
+        scores_TE = logits_TE.sigmoid()
         choice_TE = self._within_best_groups(scores_TE + self.bias)
         experts = choice_TE.topk(c.num_experts_per_tok, dim=-1, sorted=False).indices
         weights = scores_TE.gather(1, experts)
         if c.norm_topk_prob:
             weights = weights / (weights.sum(-1, keepdim=True) + 1e-20)
-        return experts, weights * c.routed_scaling_factor
+        sound_T1 = (logits_TE + self.bias).isfinite().all(-1, keepdim=True)
+        return experts, (weights * c.routed_scaling_factor).masked_fill(~sound_T1, float("nan"))
 
     def _within_best_groups(self, choice_TE: torch.Tensor) -> torch.Tensor:
         c = self.config

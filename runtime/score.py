@@ -19,7 +19,8 @@ from ixsearch.runtime.memory import (
     is_out_of_memory,
 )
 from ixsearch.runtime.model import DecoderLayer, DsaModel
-from ixsearch.runtime.sizes import state_bytes
+from ixsearch.runtime.not_finite import document_error
+from ixsearch.runtime.sizes import layer_bytes, score_bytes, state_bytes
 from ixsearch.runtime.state import State, topk_on
 from ixsearch.runtime.step import Step
 from ixsearch.runtime.trie import Node, PatternTrie
@@ -58,9 +59,9 @@ class Scorer:
         progress: Progress | None = None,
     ) -> list[list[DocumentScore]]:
         """`result[pattern][document]`, as `Engine.score` says."""
-        if not patterns:
-            return []
         found: list[list[DocumentScore]] = [[] for _ in patterns]
+        if not documents or not patterns:
+            return found
         progress = _never_back(progress)
         done = 0
         try:
@@ -117,11 +118,12 @@ class Scorer:
         raise MemoryShortError(self._too_large(documents[0], patterns[0], said))
 
     def _too_large(self, document: Document, pattern: Pattern, said: str) -> str:
-        offload = " or leave the weights on disk (--offload)" if self.model.resident else ""
+        leave = " or leave the weights on disk (--offload)"
+        more = leave if self.model.resident else " or use a larger device"
         return (
             f"out of memory on {self.model.device}: document {document.name} of"
             f" {len(document.tokens):,} tokens under the one pattern {pattern} does not fit, after"
-            f" smaller and smaller batches: give shorter documents{offload}"
+            f" smaller and smaller batches: give shorter documents{more}"
             f" ({said}; {self.model.memory(pattern)})"
         )
 
@@ -158,13 +160,15 @@ class Scorer:
         tokens = sum(len(document.tokens) for document in documents)
         form = self.model.cache_format
         scratch = form.latent_bytes(c) + form.indexer_bytes(c)
-        needed = tokens * (self._state_bytes * (trie.width + 1) + scratch)
+        longest = max(len(document.tokens) for document in documents)
+        work = score_bytes(longest) + longest * layer_bytes(c, self.model.dtype.itemsize)
+        needed = tokens * (self._state_bytes * (trie.width + 1) + scratch) + work
         place = self.model.device if room is None or needed <= room else HOST
         if not self.model.resident and place.type == "cpu" and needed > host_memory():
             raise IxsearchError(
-                f"the states of {trie.width} prefixes of patterns over {tokens:,} tokens take"
-                f" {needed:,} bytes, more than this machine's memory: give fewer documents, or"
-                " shorter ones"
+                f"the states of {trie.width} prefixes of patterns over {tokens:,} tokens, and a"
+                f" document in work, take {needed:,} bytes, more than this machine's memory: give"
+                " fewer documents, or shorter ones"
             )
         return place
 
@@ -214,27 +218,51 @@ class Scorer:
     ) -> list[DocumentScore]:
         document, targets = one.document, _targets(one.document)
         if document.digest not in self._baseline_hidden:
-            leaf = one.states[trie.leaf(self._baseline)]
-            kept = self._at(leaf, targets)
+            kept = self._at_leaf(one, trie, self._baseline, targets)
             self._baseline_hidden[document.digest] = kept.to(one.states[0].x_Td.device)
         reference = self._baseline_hidden[document.digest]
-        return [
-            self._compare(document, targets, reference, self._at(one.states[trie.leaf(p)], targets))
-            for p in patterns
-        ]
+        return [self._compare(one, trie, pattern, targets, reference) for pattern in patterns]
 
-    def _at(self, state: State, targets: list[int]) -> torch.Tensor:
+    def _at_leaf(
+        self, one: _Pass, trie: PatternTrie, pattern: Pattern, targets: list[int]
+    ) -> torch.Tensor:
         """Normed hidden states that predict the targets."""
+        x_Td = one.states[trie.leaf(pattern)].x_Td
+        if not x_Td.isfinite().all():  # of all tokens: a request would have failed too
+            raise document_error(self.model, one.document, pattern)
         rows = torch.tensor(targets, device=self.model.device) - 1
-        return self.model.final_norm(state.x_Td.to(self.model.device))[rows]
+        return self.model.final_norm(x_Td.to(self.model.device))[rows]
 
     def _compare(
+        self,
+        one: _Pass,
+        trie: PatternTrie,
+        pattern: Pattern,
+        targets: list[int],
+        reference: torch.Tensor,
+    ) -> DocumentScore:
+        document, hidden = one.document, self._at_leaf(one, trie, pattern, targets)
+        losses, divergences, hits = self._by_target(document, targets, reference, hidden)
+        if not bool(losses.isfinite().all() & divergences.isfinite().all()):
+            raise document_error(self.model, document, pattern)
+        scored = set(document.scored_targets(self.model.config.index_topk))
+        keep = torch.tensor([t in scored for t in targets], device=hidden.device)
+        right = dict(zip(targets, hits.tolist(), strict=True))
+        return DocumentScore(
+            tokens=len(scored),
+            loss_sum=float(losses[keep].sum()),
+            divergence_sum=float(divergences[keep].sum()),
+            matches=tuple(all(right[t] for t in range(a, b)) for a, b in document.answers),
+        )
+
+    def _by_target(
         self,
         document: Document,
         targets: list[int],
         reference: torch.Tensor,
         hidden: torch.Tensor,
-    ) -> DocumentScore:
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Of each target its loss and its divergence, nats, and whether it is the best token."""
         tokens = torch.tensor(document.tokens, device=hidden.device)[targets]
         loss, divergence, hit = [], [], []
         step = max(1, LOGIT_ELEMENTS // self.model.config.vocab_size)
@@ -246,15 +274,7 @@ class Scorer:
             loss.append(-log_q.gather(1, tokens[part, None])[:, 0])
             divergence.append((base.exp() * (base - log_q)).sum(-1))
             hit.append(logits.argmax(-1) == tokens[part])
-        scored = set(document.scored_targets(self.model.config.index_topk))
-        keep = torch.tensor([t in scored for t in targets], device=hidden.device)
-        right = dict(zip(targets, torch.cat(hit).tolist(), strict=True))
-        return DocumentScore(
-            tokens=len(scored),
-            loss_sum=float(torch.cat(loss)[keep].sum()),
-            divergence_sum=float(torch.cat(divergence)[keep].sum()),
-            matches=tuple(all(right[t] for t in range(a, b)) for a, b in document.answers),
-        )
+        return torch.cat(loss), torch.cat(divergence), torch.cat(hit)
 
 
 def _targets(document: Document) -> list[int]:

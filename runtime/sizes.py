@@ -22,6 +22,8 @@ from ixsearch.runtime.weights import (
 
 THOUSAND = 1024
 """Tokens that "1K tokens" are."""
+SCORE_ELEMENTS = 1 << 26
+"""Index scores of a prefill that are alive at once, float32: 268 MB."""
 COMPONENTS = (
     "embedding",
     "attention",
@@ -170,3 +172,25 @@ def weight_bytes(
 def state_bytes(hidden_size: int, index_topk: int, itemsize: int) -> int:
     """Of a token and a prefix in a scoring pass: hidden state, top-k indices and slots, count."""
     return hidden_size * itemsize + index_topk * 8 + 8
+
+
+def score_rows(width: int) -> int:
+    """Rows of a prefill that are scored at once where the longest has `width` columns.
+
+    A function of the width alone: what a row gives depends on no other one.
+    """
+    return max(1, SCORE_ELEMENTS // width)
+
+
+def score_bytes(tokens: int) -> int:
+    """Index scores that are alive at once in an F layer, for a document of so many tokens."""
+    return 4 * tokens * min(tokens, score_rows(tokens))
+
+
+def layer_bytes(config: DsaConfig, itemsize: int) -> int:
+    """Of a token whose document is in a layer, at the most: where its queries go into the latent
+    space, beside what they are made of.
+    """
+    c = config
+    query = c.qk_nope_head_dim + c.qk_rope_head_dim
+    return c.num_attention_heads * (query + c.latent_width + c.kv_lora_rank) * itemsize

@@ -174,6 +174,12 @@ def _offload(found: Inspection) -> Table:
             size(one.largest_layer_bytes),
             f"{size(one.state_bytes)} a prefix",
         )
+    one = found.offload[0]
+    table.caption = (
+        f"Beside these, {THOUSAND} tokens of the document that is in a layer take"
+        f" {size(one.work_bytes)}, its index scores {size(one.score_bytes)} at the most."
+    )
+    table.caption_justify = "left"
     return table
 
 

@@ -13,12 +13,15 @@ PASSES = 8
 def topk_indices(scores_TW: torch.Tensor, lengths_T: torch.Tensor, k: int) -> torch.Tensor:
     """The `k` best columns of each row, of equal scores the later ones.
 
+    A row with a valid score that is not finite has no best columns: it selects none at all. Every
+    other row selects min(k, length): whoever gets fewer knows that the scores were damaged.
+
     Args:
         scores_TW: float scores; column c is logical position c.
         lengths_T: valid columns of each row; later ones are never selected.
 
     Returns:
-        int32 [T, k], ascending positions, then -1 where a row has fewer than k columns.
+        int32 [T, k], ascending positions, then -1 where a row selects fewer than k.
     """
     tokens, width = scores_TW.shape
     out = torch.full((tokens, k), -1, dtype=torch.int32, device=scores_TW.device)
@@ -31,7 +34,9 @@ def topk_indices(scores_TW: torch.Tensor, lengths_T: torch.Tensor, k: int) -> to
 
 def _choose(scores: torch.Tensor, lengths: torch.Tensor, k: int) -> torch.Tensor:
     """Mask of the selected columns: all above the k-th score, and the last of those equal to it."""
-    valid = torch.arange(scores.shape[1], device=scores.device) < lengths[:, None]
+    past = torch.arange(scores.shape[1], device=scores.device) >= lengths[:, None]
+    sound = (scores.isfinite() | past).all(-1, keepdim=True)
+    valid = ~past & sound
     if scores.shape[1] <= k:
         return valid
     scores = scores.masked_fill(~valid, float("-inf"))

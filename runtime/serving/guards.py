@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from ixsearch.patterns import IxsearchError
 from ixsearch.runtime.cache import PagedCache
 from ixsearch.runtime.model import DsaModel
+from ixsearch.runtime.not_finite import place_of
 from ixsearch.runtime.sharing import Sharing
 from ixsearch.runtime.step import Step
-
-
-class NotFiniteError(IxsearchError):
-    """A model computed NaN or infinity."""
 
 
 def first_bad_places(
@@ -25,7 +21,6 @@ def first_bad_places(
     places: dict[int, str] = {}
     for number, x_Td in enumerate(model.states(tokens_T, cache, step, sharing)):
         bad_T = ~x_Td.isfinite().all(-1)
-        where = f"layer {number - 1}" if number else "the embedding"
         for request in step.request_T[bad_T].unique().tolist():
-            places.setdefault(request, where)
+            places.setdefault(request, place_of(number))
     return places

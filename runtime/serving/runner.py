@@ -11,8 +11,9 @@ from ixsearch.patterns import Pattern
 from ixsearch.runtime.cache import PagedCache
 from ixsearch.runtime.logprobs import token_logprobs
 from ixsearch.runtime.model import DsaModel
+from ixsearch.runtime.not_finite import BEHIND_THE_LAYERS, NotFiniteError, likely_cause
 from ixsearch.runtime.serving.drafter import Drafter
-from ixsearch.runtime.serving.guards import NotFiniteError, first_bad_places
+from ixsearch.runtime.serving.guards import first_bad_places
 from ixsearch.runtime.serving.prefix import common_prefix
 from ixsearch.runtime.serving.request import LiveRequest
 from ixsearch.runtime.serving.scheduler import Work
@@ -145,7 +146,7 @@ class Runner:
         sharing = self._sharing(batch)
         places = first_bad_places(self.model, batch.tokens_T, self.cache, batch.step, sharing)
         for i in bad:
-            place = places.get(i, "the final norm or the head")
+            place = places.get(i, BEHIND_THE_LAYERS)
             outcomes[i].error = self._not_finite(batch, i, f"first in {place}")
 
     def _blame_drafter(self, batch: Batch, outcomes: list[Outcome]) -> None:
@@ -159,6 +160,5 @@ class Runner:
         number, part = batch.work[i].live.number, batch.parts[i]
         return NotFiniteError(
             f"request {number}: NaN or infinity, {where}, among tokens {part.start} to"
-            f" {part.stop - 1}: the weights or the cache are damaged, or numbers are too"
-            f" large for {str(self.model.dtype).removeprefix('torch.')}"
+            f" {part.stop - 1}: {likely_cause(self.model.dtype)}"
         )

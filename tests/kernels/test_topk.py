@@ -44,6 +44,14 @@ def test_columns_past_the_length_never_count():
     assert got.tolist() == [[0, 1, 2, -1], [0, 1, -1, -1]]
 
 
-def test_rows_with_minus_infinity_scores_are_still_filled():
-    scores = torch.tensor([[float("-inf"), 1.0, float("-inf"), float("-inf")]])
-    assert topk_indices(scores, torch.tensor([3]), 2).tolist() == [[1, 2]]
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("k", [1, 4, 7, 9])
+def test_a_row_with_a_score_that_is_not_finite_selects_nothing(value, k):
+    """Wherever it stands, be the row longer than k or not; the other rows are what they were."""
+    scores = torch.randn(9, 8, generator=torch.Generator().manual_seed(k))
+    lengths = torch.tensor([8, 8, 8, 8, 4, 4, 4, 4, 8])
+    want = topk_indices(scores, lengths, k)
+    for row, column in enumerate([0, 3, 7, 5, 0, 2, 3, 4]):
+        scores[row, column] = value
+    want[:7] = -1  # in row 7 it stands past the length
+    assert torch.equal(topk_indices(scores, lengths, k), want)

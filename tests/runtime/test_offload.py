@@ -1,6 +1,8 @@
 """Weights streamed through the device: the same scores, one read a pass, one layer at a time."""
 
 import gc
+import os
+import shutil
 import time
 from collections import Counter
 
@@ -198,6 +200,8 @@ def test_what_offload_cannot_do_is_refused(deepseek_folder):
         engine.generate([Request((1, 2), 3)])
     with pytest.raises(IxsearchError, match="cannot measure speed with offload"):
         engine.measure(Workload(8, 1, 1))
+    with pytest.raises(IxsearchError, match="cannot serve requests with offload"):
+        engine.serving(4)
 
 
 def test_a_layer_larger_than_the_budget(deepseek_folder):
@@ -212,17 +216,47 @@ def test_states_larger_than_the_machine(deepseek_folder, monkeypatch):
         engine.score(documents(), EVERY[:2])
 
 
+@pytest.mark.parametrize("change", ["rewritten", "replaced", "longer"])
+@pytest.mark.parametrize("when", ["before a pass", "within a pass"])
+def test_weights_that_change_are_not_mixed(deepseek_folder, tmp_path, change, when):
+    """What is kept of all-F is of the old ones."""
+    folder = shutil.copytree(deepseek_folder, tmp_path / "copy")
+    file = folder / "model.safetensors"
+    engine = NativeEngine.load(folder, device="cpu", offload=True)
+    engine.score(documents(), EVERY[:2])
+
+    def go_on(share=1.0):
+        if share > 0.3 and not changed:
+            changed.append(share)
+            change_weights(file, change)
+
+    changed = []
+    if when == "before a pass":
+        go_on()
+    with pytest.raises(IxsearchError, match=r"model.safetensors has changed since .* load it"):
+        engine.score(documents(), EVERY[:2], go_on)
+    assert changed
+
+
+def change_weights(file, change):
+    """Of the last tensor; the header stays what it was."""
+    data = bytearray(file.read_bytes())
+    data[-100:] = data[-200:-100]
+    target = file.with_suffix(".new") if change == "replaced" else file
+    target.write_bytes(data + b"0" * (change == "longer"))
+    target.replace(file)
+
+
 def test_a_reading_error_ends_the_pass(deepseek_folder, tmp_path):
     """The thread's error is the caller's, and the engine can be used again."""
-    import shutil
-
     folder = shutil.copytree(deepseek_folder, tmp_path / "copy")
     engine = NativeEngine.load(folder, device="cpu", offload=True)
     file = folder / "model.safetensors"
-    whole = file.read_bytes()
-    file.write_bytes(whole[: len(whole) // 2])
+    whole, before = file.read_bytes(), file.stat().st_mtime_ns
+    file.write_bytes(whole[:1000])
     with pytest.raises(IxsearchError, match="become shorter"):
         engine.score(documents(), EVERY[:2])
     file.write_bytes(whole)
+    os.utime(file, ns=(before, before))
     want = NativeEngine.load(deepseek_folder, device="cpu").score(documents(), EVERY[:2])
     assert engine.score(documents(), EVERY[:2]) == want

@@ -11,9 +11,9 @@ from ixsearch.runtime.attention import MissingSourceError
 from ixsearch.runtime.cache import BLOCK_SIZE, LayerCache
 from ixsearch.runtime.interface import Request
 from ixsearch.runtime.memory import MemoryShortError, is_out_of_memory
+from ixsearch.runtime.not_finite import NotFiniteError
 from ixsearch.runtime.serving import Finish, Limits
 from ixsearch.runtime.serving.drafter import Drafter
-from ixsearch.runtime.serving.guards import NotFiniteError
 
 from ..test_parity import tokens_for
 
