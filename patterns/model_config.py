@@ -79,7 +79,7 @@ def model_config_of(raw: dict[str, Any], file: Path, source: str) -> ModelConfig
         architecture=_architecture(raw, str(file)),
         model_type=_text(values.get("model_type", ""), "model_type", str(file)),
         num_hidden_layers=num_layers,
-        index_topk=_whole(values, "index_topk", str(file)),
+        index_topk=_whole(values, "index_topk", str(file), most=MAX_TOPK),
         config_hash=config_hash(raw),
         indexer_layers=None if names is None else layers_with_indexer(names, num_layers),
         values=raw,
@@ -164,12 +164,16 @@ def _text(value: Any, key: str, source: str) -> str:
 
 MAX_LAYERS = 10_000
 """More is no model, and would only fill memory."""
+MAX_TOPK = 2**31 - 1
 
 
-def _whole(values: Mapping[str, Any], key: str, source: str, least: int = 1) -> int | None:
+def _whole(
+    values: Mapping[str, Any], key: str, source: str, least: int = 1, most: int = MAX_LAYERS
+) -> int | None:
     value = values.get(key)
     if value is None:
         return None
-    if type(value) is not int or not least <= value <= MAX_LAYERS:
-        raise ModelError(f"{source}: {key} is {clip(value)}: write a whole number from {least}")
+    if type(value) is not int or not least <= value <= most:
+        allowed = f"from {least} to {most}"
+        raise ModelError(f"{source}: {key} is {clip(value)}: write a whole number {allowed}")
     return value

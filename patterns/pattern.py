@@ -147,6 +147,10 @@ class Pattern:
         """This pattern with `layer` made F."""
         return self._with(layer, "F")
 
+    def full_only_at(self, layers: Iterable[int]) -> Pattern:
+        """This pattern with all but `layers` made S; 0 must be among them."""
+        return Pattern.from_full(len(self), set(self.full_layers) & set(layers))
+
     def _with(self, layer: int, letter: str) -> Pattern:
         _check_layer(layer, len(self))
         return Pattern(self.letters[:layer] + letter + self.letters[layer + 1 :])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ixsearch.patterns import IxsearchError
+from ixsearch.runtime.settings_file import read_settings, read_utf8
 
 Message = dict[str, Any]
 """`role` and `content`, and whatever else a template looks at."""
@@ -39,7 +40,7 @@ class ChatTemplate:
         self._tokens = tokens or {}
         try:
             self._template = environment.from_string(source)
-        except TemplateError as error:
+        except (TemplateError, RecursionError) as error:
             raise ChatError(f"{name}: no usable template: {error}") from None
 
     @classmethod
@@ -50,15 +51,16 @@ class ChatTemplate:
             ChatError: the folder has none, or it cannot be read.
         """
         folder = Path(folder)
-        settings = _settings(folder / "tokenizer_config.json")
+        settings = read_settings(folder / "tokenizer_config.json", ChatError)
         tokens = {key: _content(value) for key, value in settings.items() if _is_token(key, value)}
         file = folder / "chat_template.jinja"
         if file.is_file():
-            return cls(file.read_text(encoding="utf-8"), str(file), tokens)
+            return cls(read_utf8(file, ChatError), str(file), tokens)
         source = settings.get("chat_template")
         if isinstance(source, list):  # several, by name
-            named = {part.get("name"): part.get("template") for part in source}
-            source = named.get("default")
+            parts = (part for part in source if isinstance(part, dict))
+            named = (part.get("template") for part in parts if part.get("name") == "default")
+            source = next(named, None)
         if not isinstance(source, str):
             raise ChatError(
                 f"{folder} has no chat template: write 'prompt' and 'completion' as text, or add"
@@ -110,16 +112,6 @@ def _refuse(message: str) -> None:
     from jinja2 import TemplateError
 
     raise TemplateError(message)
-
-
-def _settings(file: Path) -> dict[str, Any]:
-    if not file.is_file():
-        return {}
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ChatError(f"{file}: not valid JSON: {error}") from None
-    return data if isinstance(data, dict) else {}
 
 
 def _is_token(key: str, value: Any) -> bool:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ixsearch.patterns import ModelError
+from ixsearch.patterns.findings import clip
+from ixsearch.runtime.config_checks import check_supported
+from ixsearch.runtime.config_values import ConfigError, Values, is_number
+from ixsearch.runtime.rope_config import RopeConfig, read_rope
 
 MODEL_TYPES = ("deepseek_v32", "glm_moe_dsa")
+MAX_LAYERS = 1000
+MAX_MTP_LAYERS = 16
+MAX_EXPERTS = 50_000
+"""Of all layers together. The largest published models have 20,000; each is several names to look
+for, so that a number that is no model's would only fill memory."""
+EPS = (0.0, 0.1)
+"""Of a norm."""
 
 _SIZES = (
     "vocab_size",
     "hidden_size",
-    "num_hidden_layers",
     "num_attention_heads",
     "q_lora_rank",
     "kv_lora_rank",
@@ -35,53 +43,6 @@ _EXPERT_SIZES = (
     "n_group",
     "topk_group",
 )
-_FP8: dict[str, tuple[Any, ...]] = {
-    "quant_method": ("fp8",),
-    "fmt": ("e4m3",),
-    "weight_block_size": ([128, 128],),
-    "activation_scheme": ("dynamic",),
-}
-"""What `quantization_config` may say. The first is assumed where a key is absent."""
-
-
-class ConfigError(ModelError):
-    """A configuration that this runtime cannot run."""
-
-
-@dataclass(frozen=True)
-class RopeConfig:
-    """Rotary frequencies. `factor` above 1 switches YaRN on."""
-
-    theta: float
-    factor: float = 1.0
-    original_positions: int = 0
-    beta_fast: float = 32.0
-    beta_slow: float = 1.0
-    mscale: float | None = None
-    mscale_all_dim: float | None = None
-    attention_factor: float | None = None
-
-    @property
-    def table_scale(self) -> float:
-        """What cos and sin are multiplied by."""
-        if self.factor <= 1:
-            return 1.0
-        if self.attention_factor is not None:
-            return self.attention_factor
-        if self.mscale and self.mscale_all_dim:
-            return _mscale(self.factor, self.mscale) / _mscale(self.factor, self.mscale_all_dim)
-        return _mscale(self.factor, 1.0)
-
-    @property
-    def softmax_scale(self) -> float:
-        """What MLA's softmax scale is multiplied by; the indexer's is not."""
-        if self.factor <= 1 or not self.mscale_all_dim:
-            return 1.0
-        return _mscale(self.factor, self.mscale_all_dim) ** 2
-
-
-def _mscale(factor: float, weight: float) -> float:
-    return 0.1 * weight * math.log(factor) + 1.0
 
 
 @dataclass(frozen=True)
@@ -150,154 +111,68 @@ class DsaConfig:
             ConfigError: not a DSA model, a key is missing or has no usable value, or a feature is
                 asked for that this runtime does not have.
         """
-        reader = _Reader(data, where)
-        model_type = reader.model_type()
-        sizes = {key: reader.size(key) for key in _SIZES}
-        moe_layers = reader.moe_layers(sizes["num_hidden_layers"])
-        experts = {key: reader.size(key) for key in _EXPERT_SIZES} if moe_layers else {}
-        eps = reader.number("rms_norm_eps", 1e-6)
-        interleaved = data.get("indexer_rope_interleave", model_type == "glm_moe_dsa")
+        values = Values(data, where)
+        model_type = _model_type(values)
+        layers = values.whole("num_hidden_layers", most=MAX_LAYERS)
+        sizes = {key: values.whole(key) for key in _SIZES}
+        moe_layers = _moe_layers(values, layers)
+        experts = {key: values.whole(key) for key in _EXPERT_SIZES} if moe_layers else {}
+        eps = values.number("rms_norm_eps", 1e-6, *EPS)
+        interleaved = values.flag("indexer_rope_interleave", model_type == "glm_moe_dsa")
         config = cls(
             model_type=model_type,
+            num_hidden_layers=layers,
             **sizes,
             **experts,
             index_rope_layout="interleaved" if interleaved else "half",
             rms_norm_eps=eps,
-            latent_norm_eps=eps if latent_norm_eps is None else latent_norm_eps,
-            rope=reader.rope(),
+            latent_norm_eps=eps if latent_norm_eps is None else _checked_eps(latent_norm_eps),
+            rope=read_rope(values),
             moe_layers=moe_layers,
-            tie_word_embeddings=bool(data.get("tie_word_embeddings", False)),
-            routed_scaling_factor=reader.number("routed_scaling_factor", 1.0),
-            norm_topk_prob=bool(data.get("norm_topk_prob", True)),
-            num_nextn_predict_layers=int(reader.number("num_nextn_predict_layers", 0)),
+            tie_word_embeddings=values.flag("tie_word_embeddings", False),
+            routed_scaling_factor=values.number("routed_scaling_factor", 1.0, 1e-6, 1e6),
+            norm_topk_prob=values.flag("norm_topk_prob", True),
+            num_nextn_predict_layers=values.whole(
+                "num_nextn_predict_layers", 0, least=0, most=MAX_MTP_LAYERS
+            ),
         )
-        reader.check(config)
+        check_supported(values, config)
         return config
 
 
-class _Reader:
-    """Takes typed values out of a parsed `config.json`, with errors that name key and file."""
-
-    def __init__(self, data: Mapping[str, Any], where: str) -> None:
-        self.data = data
-        self.where = where
-
-    def error(self, message: str) -> ConfigError:
-        return ConfigError(f"{self.where}: {message}")
-
-    def model_type(self) -> str:
-        found = self.data.get("model_type")
-        if found not in MODEL_TYPES:
-            raise self.error(
-                f"model_type is {found!r}: ixsearch runs models with DeepSeek Sparse Attention"
-                f" ({', '.join(MODEL_TYPES)})"
-            )
-        return found
-
-    def size(self, key: str) -> int:
-        value = self.data.get(key)
-        if value is None:
-            raise self.error(f"{key} is missing")
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise self.error(f"{key} is {value!r}: a whole number above 0 is needed")
-        return value
-
-    def number(self, key: str, default: float, data: Mapping[str, Any] | None = None) -> float:
-        value = (self.data if data is None else data).get(key)
-        if value is None:
-            return default
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            raise self.error(f"{key} is {value!r}: a number is needed")
-        return float(value)
-
-    def moe_layers(self, num_layers: int) -> frozenset[int]:
-        types = self.data.get("mlp_layer_types")
-        if types is not None:
-            if len(types) != num_layers:
-                raise self.error(
-                    f"mlp_layer_types has {len(types)} entries for {num_layers} layers"
-                )
-            return frozenset(i for i, kind in enumerate(types) if kind == "sparse")
-        if not self.data.get("n_routed_experts"):
-            return frozenset()
-        first = int(self.number("first_k_dense_replace", 0))
-        every = max(1, int(self.number("moe_layer_freq", 1)))
-        return frozenset(i for i in range(first, num_layers) if i % every == 0)
-
-    def rope(self) -> RopeConfig:
-        """From `rope_parameters` (transformers 5) or `rope_theta` and `rope_scaling`."""
-        data = dict(self.data.get("rope_scaling") or {}) | dict(
-            self.data.get("rope_parameters") or {}
+def _model_type(values: Values) -> str:
+    found = values.get("model_type")
+    if found not in MODEL_TYPES:
+        raise values.error(
+            f"model_type is {clip(found)}: ixsearch runs models with DeepSeek Sparse Attention"
+            f" ({', '.join(MODEL_TYPES)})"
         )
-        theta = self.number("rope_theta", self.number("rope_theta", 10000.0), data)
-        kind = data.get("rope_type", data.get("type", "default"))
-        if kind in ("default", None):
-            return RopeConfig(theta)
-        if kind != "yarn":
-            raise self.error(f"rope type {kind!r}: default and yarn are known")
-        positions = self.number("max_position_embeddings", 0)
-        original = int(self.number("original_max_position_embeddings", positions, data))
-        optional = {
-            key: self.number(key, 0.0, data) if data.get(key) is not None else None
-            for key in ("mscale", "mscale_all_dim", "attention_factor")
-        }
-        return RopeConfig(
-            theta=theta,
-            factor=self.number("factor", positions / max(original, 1), data),
-            original_positions=original,
-            beta_fast=self.number("beta_fast", 32.0, data),
-            beta_slow=self.number("beta_slow", 1.0, data),
-            **optional,
+    return found
+
+
+def _checked_eps(eps: float) -> float:
+    """Of the latent norms, as the caller gives it."""
+    if not is_number(eps) or not EPS[0] <= eps <= EPS[1]:
+        raise ConfigError(
+            f"latent_norm_eps is {clip(eps)}: a number from {EPS[0]} to {EPS[1]} is needed"
         )
+    return float(eps)
 
-    def check(self, config: DsaConfig) -> None:
-        if self.data.get("attention_bias") or self.data.get("mlp_bias"):
-            raise self.error("attention_bias and mlp_bias are not supported: no DSA model has them")
-        self._check_quantisation()
-        if self.data.get("hidden_act", "silu") != "silu":
-            raise self.error(f"hidden_act is {self.data['hidden_act']!r}: silu is supported")
-        if self.data.get("scoring_func", "sigmoid") != "sigmoid":
-            raise self.error(f"scoring_func is {self.data['scoring_func']!r}: sigmoid is supported")
-        if config.qk_rope_head_dim > config.index_head_dim or config.qk_rope_head_dim % 2:
-            raise self.error(
-                f"qk_rope_head_dim is {config.qk_rope_head_dim}: an even number that fits in"
-                f" index_head_dim, {config.index_head_dim}, is needed"
-            )
-        if config.moe_layers:
-            self._check_experts(config)
 
-    def _check_quantisation(self) -> None:
-        """FP8 weights in blocks are read as DeepSeek's own checkpoints have them, and no others.
-
-        Which tensors are quantised, the files say; lists like modules_to_not_convert are not used.
-        """
-        given = self.data.get("quantization_config")
-        if not given:
-            return
-        if not isinstance(given, Mapping):
-            raise self.error(f"quantization_config is {given!r}: an object is needed")
-        for key, wanted in _FP8.items():
-            found = given.get(key, wanted[0])
-            if found not in wanted:
-                raise self.error(
-                    f"quantization_config has {key} {found!r}: weights in FP8 e4m3 with a scale for"
-                    " each block of 128 x 128 can be run; convert the checkpoint to bfloat16 first"
-                )
-        if "quant_method" not in given:
-            raise self.error("quantization_config has no quant_method: fp8 can be run")
-        if "weight_block_size" not in given:
-            raise self.error(
-                "quantization_config has no weight_block_size: FP8 with one scale a tensor or a"
-                " channel cannot be run; convert the checkpoint to bfloat16 first"
-            )
-
-    def _check_experts(self, config: DsaConfig) -> None:
-        groups, experts = config.n_group, config.n_routed_experts
-        if experts % groups or experts // groups < 2:
-            raise self.error(f"{experts} experts in {groups} groups: 2 or more a group are needed")
-        chosen = experts // groups * config.topk_group
-        if config.topk_group > groups or config.num_experts_per_tok > chosen:
-            raise self.error(
-                f"num_experts_per_tok {config.num_experts_per_tok} from topk_group"
-                f" {config.topk_group} of {groups} groups: {chosen} experts can be chosen"
-            )
+def _moe_layers(values: Values, num_layers: int) -> frozenset[int]:
+    types = values.words_by_layer("mlp_layer_types", ("dense", "sparse"), num_layers)
+    first = values.whole("first_k_dense_replace", 0, least=0)
+    every = values.whole("moe_layer_freq", 1)
+    experts = values.whole("n_routed_experts", 0, least=0)
+    if types is not None:
+        found = frozenset(i for i, kind in enumerate(types) if kind == "sparse")
+    elif not experts:
+        found = frozenset()
+    else:
+        found = frozenset(i for i in range(first, num_layers) if i % every == 0)
+    if len(found) * experts > MAX_EXPERTS:
+        raise values.error(
+            f"n_routed_experts is {experts} in each of {len(found)} layers: at most {MAX_EXPERTS}"
+            " experts in all can be run"
+        )
+    return found

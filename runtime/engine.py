@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
-from math import inf
 from pathlib import Path
 
 import torch
@@ -13,6 +12,7 @@ from ixsearch.patterns import IxsearchError, ModelError, Pattern
 from ixsearch.patterns.model_config import ModelConfig, read_model_config
 from ixsearch.runtime.checkpoint import Checkpoint
 from ixsearch.runtime.config import DsaConfig
+from ixsearch.runtime.device import usable_device, usable_dtype
 from ixsearch.runtime.fingerprint import fingerprint
 from ixsearch.runtime.generate import blocks_wanted, generate
 from ixsearch.runtime.interface import (
@@ -26,7 +26,7 @@ from ixsearch.runtime.interface import (
     Workload,
 )
 from ixsearch.runtime.measure import measure
-from ixsearch.runtime.memory import is_out_of_memory
+from ixsearch.runtime.memory import MemoryShortError
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.offload import load_offloaded
 from ixsearch.runtime.pair_effects import effects_of
@@ -37,6 +37,7 @@ from ixsearch.runtime.serving.speculation import Speculation
 from ixsearch.runtime.serving.stopping import Decode
 from ixsearch.runtime.source import Placement
 from ixsearch.runtime.trie import PatternTrie, prefixes
+from ixsearch.runtime.whole_numbers import are_tokens
 
 FP8_MODES = ("keep", "dequantise")
 
@@ -85,16 +86,16 @@ class NativeEngine:
                 of what is free. States that find no room wait in host memory.
 
         Raises:
-            IxsearchError: no such model or cache, not a DSA model, weights that do not fit.
+            IxsearchError: no such model or cache, not a DSA model, weights that do not fit their
+                configuration or, as `MemoryShortError`, the device.
         """
         folder = Path(folder)
         source = read_model_config(folder)
         if not folder.is_dir():
             raise ModelError(f"{folder} is a file: give the folder of the checkpoint")
-        target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        _check_eps(latent_norm_eps)
-        if dtype is None:
-            dtype = torch.float32 if target.type == "cpu" else torch.bfloat16
+        asked = source.default_pattern  # wrong keys of a pattern are found before a weight is read
+        target = usable_device(device)
+        dtype = usable_dtype(dtype, target)
         config = DsaConfig.from_json(source.values, str(folder / "config.json"), latent_norm_eps)
         checkpoint = Checkpoint(folder)
         placement = Placement(dtype, target, _keeps_fp8(fp8, target))
@@ -102,7 +103,7 @@ class NativeEngine:
             model = load_offloaded(config, checkpoint, placement, device_budget, cache)
         else:
             model = DsaModel.load(config, checkpoint, placement, cache)
-        return cls(model, _describe(checkpoint, source, model, name))
+        return cls(model, _describe(checkpoint, source, model, name, asked))
 
     def describe(self) -> ModelInfo:
         return self._info
@@ -148,6 +149,10 @@ class NativeEngine:
         return effects
 
     def set_pattern(self, pattern: Pattern) -> None:
+        """The pattern for `generate`, `measure` and each later `serving`.
+
+        A `Serving` that is there already keeps its own: call its `set_pattern`.
+        """
         self.model.check_pattern(pattern)
         self._change_serving(lambda serving: serving.set_pattern(pattern))
         self._pattern = pattern
@@ -193,9 +198,7 @@ class NativeEngine:
         try:
             if self._serving is not None:
                 change(self._serving)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
+        except MemoryShortError:
             self._serving = None
 
     def serving(
@@ -206,6 +209,8 @@ class NativeEngine:
         speculative: int = 0,
     ) -> Serving:
         """Continuous batching over a cache of its own, for the current pattern.
+
+        A later `engine.set_pattern` does not reach it: `Serving.set_pattern` does.
 
         `speculative`: tokens that the MTP layer drafts a step; 0: none.
         """
@@ -243,16 +248,11 @@ class NativeEngine:
     def _check_tokens(self, tokens: Sequence[int], what: str) -> None:
         if not tokens:
             raise IxsearchError(f"{what} has no tokens")
-        if not 0 <= min(tokens) <= max(tokens) < self._info.vocab_size:
+        if not are_tokens(tokens, self._info.vocab_size):
             raise IxsearchError(
                 f"{what} has tokens outside of the vocabulary of {self._info.vocab_size}:"
                 " it was tokenised for another model"
             )
-
-
-def _check_eps(latent_norm_eps: float | None) -> None:
-    if latent_norm_eps is not None and not 0 <= latent_norm_eps < inf:
-        raise IxsearchError(f"latent_norm_eps is {latent_norm_eps}: give a small positive number")
 
 
 def _keeps_fp8(wish: str | None, device: torch.device) -> bool:
@@ -262,7 +262,11 @@ def _keeps_fp8(wish: str | None, device: torch.device) -> bool:
 
 
 def _describe(
-    checkpoint: Checkpoint, source: ModelConfig, model: DsaModel, name: str | None
+    checkpoint: Checkpoint,
+    source: ModelConfig,
+    model: DsaModel,
+    name: str | None,
+    asked: Pattern,
 ) -> ModelInfo:
     config = model.config
     gpu = model.device.type == "cuda"
@@ -277,7 +281,7 @@ def _describe(
         max_positions=config.max_position_embeddings,
         config_hash=source.config_hash,
         weights_hash=fingerprint(checkpoint.files),
-        default_pattern=source.default_pattern,
+        default_pattern=asked.full_only_at(model.indexer_layers),
         device=torch.cuda.get_device_name(model.device) if gpu else f"cpu ({platform.machine()})",
         dtype=str(model.dtype).removeprefix("torch."),
         cache=model.cache_format.name,

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import torch
 
 from ixsearch.patterns import IxsearchError, Pattern
-from ixsearch.runtime.cache import PagedCache, blocks_for
+from ixsearch.runtime.cache import blocks_for
 from ixsearch.runtime.interface import Progress, Request
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.serving import Finish, Limits, LiveRequest, Serving
+from ixsearch.runtime.serving.loop import block_bytes
 from ixsearch.runtime.serving.speculation import Speculation
 
 CPU_CACHE_BYTES = 2 << 30
@@ -57,7 +58,7 @@ def _submit(serving: Serving, requests: Sequence[Request]) -> list[LiveRequest]:
     """In sorted order: prompts that begin alike come together, while their prefix is cached."""
     submitted: dict[int, LiveRequest] = {}
     try:
-        for i in sorted(range(len(requests)), key=lambda i: requests[i].prompt):
+        for i in sorted(range(len(requests)), key=lambda i: tuple(requests[i].prompt)):
             submitted[i] = serving.submit(requests[i])
     except IxsearchError:
         for live in submitted.values():
@@ -78,8 +79,8 @@ def blocks_wanted(
     )
     # One block more a request: going on from the middle of a cached one copies it.
     wished = sum(sizes[: Limits().requests]) + len(sizes[: Limits().requests])
-    one = PagedCache(model.config, pattern, 1, model.cache_format, model.device, mtp).bytes
-    return max([*sizes[:1], min(wished, _cache_bytes(model.device) // one)])
+    most = _cache_bytes(model.device) // block_bytes(model, pattern, mtp)
+    return max([*sizes[:1], min(wished, most)])
 
 
 def _cache_bytes(device: torch.device) -> int:

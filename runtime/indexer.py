@@ -5,6 +5,7 @@ Letters as in `ixsearch.kernels`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +13,7 @@ import torch
 from ixsearch import kernels
 from ixsearch.runtime.cache import BLOCK_SIZE
 from ixsearch.runtime.config import DsaConfig
+from ixsearch.runtime.sizes import score_rows
 from ixsearch.runtime.source import Source
 from ixsearch.runtime.step import Step
 
@@ -95,13 +97,12 @@ class Indexer:
         self, q: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor, step: Step
     ) -> TopK:
         decode, prefill = slice(step.decode_rows), slice(step.decode_rows, None)
-        found = []
+        found: list[torch.Tensor] = []
         if step.decode_rows:
             scores = self._decode_scores(q[decode], weights[decode], keys, step)
             found.append(self._topk(scores, step.positions_T[decode] + 1))
         if step.decode_rows < step.rows:
-            scores = self._prefill_scores(q[prefill], weights[prefill], keys, step)
-            found.append(self._topk(scores, step.positions_T[prefill] + 1))
+            found += self._prefill_topk(q[prefill], weights[prefill], keys, step)
         logical = found[0] if len(found) == 1 else torch.cat(found)
         slots, counts = kernels.physical_indices(
             logical, step.request_T, step.block_table_BM, BLOCK_SIZE
@@ -114,15 +115,23 @@ class Indexer:
         seen = step.positions_T[: step.decode_rows] + 1
         return kernels.index_scores_paged(q, weights, keys, step.decode_table_DM, seen)
 
-    def _prefill_scores(
+    def _prefill_topk(
         self, q: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor, step: Step
-    ) -> torch.Tensor:
+    ) -> Iterator[torch.Tensor]:
+        """Some rows at a time: the scores of all would grow with the square of a prompt."""
         gathered, scales = kernels.gather_indexer_keys(
             keys, step.prefill_table_PM, step.prefill_lens_P
         )
         start = step.key_start_T
-        end = start + step.positions_T[step.decode_rows :] + 1
-        return kernels.index_scores_ragged(q, weights, gathered, start, end, scales)
+        lengths = step.positions_T[step.decode_rows :] + 1
+        at_once = score_rows(step.furthest + 1)
+        for first in range(0, len(q), at_once):
+            rows = slice(first, first + at_once)
+            end = start[rows] + lengths[rows]
+            found = kernels.index_scores_ragged(
+                q[rows], weights[rows], gathered, start[rows], end, scales
+            )
+            yield self._topk(found, lengths[rows])
 
     def _topk(self, scores: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         return kernels.topk_indices(scores, lengths, self.config.index_topk)

@@ -1,5 +1,5 @@
 """What a model is and what it needs, before anything is loaded: from its configuration and the
-headers of its files. No torch.
+headers of its files; of weights only a head that must be the embedding is read. No torch.
 """
 
 from __future__ import annotations
@@ -11,19 +11,22 @@ from pathlib import Path
 
 from ixsearch.patterns import ModelConfig, Pattern
 from ixsearch.runtime.config import DsaConfig
-from ixsearch.runtime.shards import CheckpointError, Shards
+from ixsearch.runtime.shards import CheckpointError, Shards, has_other_format, no_weights
 from ixsearch.runtime.sizes import (
     COMPONENTS,
+    SCORE_ELEMENTS,
     THOUSAND,
     CacheCost,
     WeightSize,
     cache_costs,
     component,
-    model_shapes,
+    layer_bytes,
+    part_sizes,
     placed_bytes,
     state_bytes,
 )
 from ixsearch.runtime.weight_plan import WeightPlan, indexer_layers
+from ixsearch.runtime.weights import layer_of
 
 SIZES = (
     "vocab_size",
@@ -65,6 +68,10 @@ class OffloadPass:
     """The device holds one layer at a time, host memory the next one."""
     state_bytes: int
     """Of 1K tokens, for each distinct prefix of the patterns that is alive at a layer."""
+    work_bytes: int
+    """Of 1K tokens of the one document that is in a layer."""
+    score_bytes: int
+    """Beside them, its index scores: at the most, which long documents take."""
     gigabytes_per_second: float | None = None
     seconds: float | None = None
     """To read; None: no bandwidth was given or measured."""
@@ -78,7 +85,7 @@ class Inspection:
     architecture: str
     config: DsaConfig
     pattern: Pattern
-    """The one that the configuration asks for."""
+    """The one that the configuration asks for, S where there is no indexer."""
     indexer_layers: tuple[int, ...]
     mtp_layers: tuple[int, ...]
     weights: Mapping[str, WeightSize]
@@ -91,6 +98,11 @@ class Inspection:
     offload: tuple[OffloadPass, ...]
     problem: str | None
     """What keeps the checkpoint from being loaded."""
+
+    @property
+    def baseline(self) -> Pattern:
+        """F wherever there is an indexer; layer 0 needs one, `problem` says where it has none."""
+        return Pattern.from_full(self.config.num_hidden_layers, {0, *self.indexer_layers})
 
     @property
     def main(self) -> WeightSize:
@@ -113,7 +125,8 @@ def inspect_model(
     Raises:
         ModelError: no DSA model, or files without an index.
     """
-    config = DsaConfig.from_json(model.values, model.source, latent_norm_eps)
+    where = model.source if folder is None else str(folder / "config.json")
+    config = DsaConfig.from_json(model.values, where, latent_norm_eps)
     shards = Shards.read(folder) if folder is not None and has_weights(folder) else None
     if shards is None:
         every = range(config.num_hidden_layers)
@@ -121,21 +134,21 @@ def inspect_model(
         mtp = model.num_mtp_layers
     else:
         indexers, mtp = indexer_layers(config, shards), _mtp_layers(config, shards)
-    shapes = model_shapes(config, indexers, mtp)
+    parts = part_sizes(config, indexers, mtp)
     end = config.num_hidden_layers
     return Inspection(
         source=model.source,
         architecture=model.architecture,
         config=config,
-        pattern=model.default_pattern,
+        pattern=model.default_pattern.full_only_at({0, *indexers}),
         indexer_layers=indexers,
         mtp_layers=tuple(range(end, end + mtp)),
-        weights=_by_component(shapes, config),
+        weights=_by_component(parts),
         stored=None if shards is None else _stored(shards, config),
         dtypes=dict(_dtypes(shards)),
         caches=cache_costs(config),
-        offload=_offload(config, shapes, shards, gigabytes_per_second),
-        problem=None if shards is None else _problem(config, shards),
+        offload=_offload(config, parts, shards, gigabytes_per_second),
+        problem=_problem(config, shards, folder),
     )
 
 
@@ -146,22 +159,16 @@ def has_weights(folder: Path) -> bool:
 
 def _mtp_layers(config: DsaConfig, shards: Shards) -> int:
     """How many the files have."""
-    layers = {
-        int(words[2])
-        for words in (name.split(".") for name in shards.entries)
-        if words[:2] == ["model", "layers"] and words[2].isdecimal()
-    }
-    return len([layer for layer in layers if layer >= config.num_hidden_layers])
+    layers = {layer_of(name) for name in shards.entries}
+    return sum(layer is not None and layer >= config.num_hidden_layers for layer in layers)
 
 
-def _by_component(
-    shapes: Mapping[str, tuple[int, ...]], config: DsaConfig
-) -> dict[str, WeightSize]:
+def _by_component(parts: Mapping[str, Mapping[str, WeightSize]]) -> dict[str, WeightSize]:
     found: dict[str, WeightSize] = {}
-    for name, shape in shapes.items():
-        part = component(name, config)
-        found[part] = found.get(part, WeightSize()) + WeightSize.of(name, shape)
-    return {part: found[part] for part in COMPONENTS if part in found}
+    for sizes in parts.values():
+        for name, size in sizes.items():
+            found[name] = found.get(name, WeightSize()) + size
+    return {name: found[name] for name in COMPONENTS if name in found}
 
 
 def _stored(shards: Shards, config: DsaConfig) -> dict[str, int]:
@@ -178,7 +185,9 @@ def _dtypes(shards: Shards | None) -> Counter[str]:
     return found
 
 
-def _problem(config: DsaConfig, shards: Shards) -> str | None:
+def _problem(config: DsaConfig, shards: Shards | None, folder: Path | None) -> str | None:
+    if shards is None:
+        return no_weights(folder) if folder is not None and has_other_format(folder) else None
     try:
         WeightPlan.of(config, shards)
     except CheckpointError as error:
@@ -188,47 +197,54 @@ def _problem(config: DsaConfig, shards: Shards) -> str | None:
 
 def _offload(
     config: DsaConfig,
-    shapes: Mapping[str, tuple[int, ...]],
+    parts: Mapping[str, Mapping[str, WeightSize]],
     shards: Shards | None,
     gigabytes_per_second: float | None,
 ) -> tuple[OffloadPass, ...]:
     """Of the files; without files, of a checkpoint in bfloat16 and of one in FP8."""
+    speed = gigabytes_per_second
     if shards is not None:
-        sizes = {name: entry.size for name, entry in shards.entries.items()}
-        placed = {n: placed_bytes({n: e}, 2, keep_fp8=True) for n, e in shards.entries.items()}
-        return (_pass("the files", sizes, placed, config, gigabytes_per_second),)
-    whole = {name: WeightSize.of(name, shape) for name, shape in shapes.items()}
-    in_bf16 = {name: size.in_bf16 for name, size in whole.items()}
-    in_fp8 = {name: size.in_fp8 for name, size in whole.items()}
+        main = {n: e for n, e in shards.entries.items() if component(n, config) != "MTP"}
+        read: Counter[str] = Counter()
+        placed: Counter[str] = Counter()
+        for name, entry in main.items():
+            read[_layer(name)] += entry.size
+            placed[_layer(name)] += placed_bytes({name: entry}, 2, keep_fp8=True)
+        return (_pass("the files", read, placed, config, speed),)
+    sums = {
+        part: sum((s for name, s in sizes.items() if name != "MTP"), WeightSize())
+        for part, sizes in parts.items()
+    }
+    in_bf16 = {part: size.in_bf16 for part, size in sums.items()}
+    in_fp8 = {part: size.in_fp8 for part, size in sums.items()}
     return (
-        _pass("bfloat16", in_bf16, in_bf16, config, gigabytes_per_second),
-        _pass("FP8", in_fp8, in_fp8, config, gigabytes_per_second),
+        _pass("bfloat16", in_bf16, in_bf16, config, speed),
+        _pass("FP8", in_fp8, in_fp8, config, speed),
     )
 
 
 def _pass(
     weights: str,
-    sizes: Mapping[str, int],
+    read: Mapping[str, int],
     placed: Mapping[str, int],
     config: DsaConfig,
     speed: float | None,
 ) -> OffloadPass:
-    main = [name for name in sizes if component(name, config) != "MTP"]
-    read = sum(sizes[name] for name in main)
-    parts: Counter[str] = Counter()
-    for name in main:
-        parts[_layer(name)] += placed[name]
+    """`read` and `placed`: bytes of each layer, and of each tensor outside of them."""
+    count = sum(read.values())
     return OffloadPass(
         weights=weights,
-        read_bytes=read,
-        largest_layer_bytes=max(parts.values(), default=0),
+        read_bytes=count,
+        largest_layer_bytes=max(placed.values(), default=0),
         state_bytes=THOUSAND * state_bytes(config.hidden_size, config.index_topk, 2),
+        work_bytes=THOUSAND * layer_bytes(config, 2),
+        score_bytes=4 * SCORE_ELEMENTS,
         gigabytes_per_second=speed,
-        seconds=None if speed is None else read / (speed * 1e9),
+        seconds=None if speed is None else count / (speed * 1e9),
     )
 
 
 def _layer(name: str) -> str:
     """`model.layers.N` of a tensor in a layer; else its own name."""
-    words = name.split(".")
-    return ".".join(words[:3]) if words[:2] == ["model", "layers"] else name
+    layer = layer_of(name)
+    return name if layer is None else f"model.layers.{layer}"

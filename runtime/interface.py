@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.runtime.whole_numbers import is_whole
 
 Progress = Callable[[float], None]
 """Called now and then with the share of the work that is done, from 0 to 1."""
@@ -69,7 +70,7 @@ class ModelInfo:
     """Hash of the configuration, without the keys that set a pattern."""
     weights_hash: str
     default_pattern: Pattern
-    """The pattern that the checkpoint's own configuration asks for."""
+    """The one that the checkpoint's own configuration asks for, S where there is no indexer."""
     device: str
     dtype: str
     versions: dict[str, str] = field(default_factory=dict)
@@ -103,6 +104,10 @@ class Request:
     prompt: tuple[int, ...]
     max_new_tokens: int
     stop_tokens: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        if not is_whole(self.max_new_tokens):
+            raise IxsearchError(f"max_new_tokens is {self.max_new_tokens!r}: 0 or more is needed")
 
 
 @dataclass(frozen=True)

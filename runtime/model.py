@@ -10,13 +10,20 @@ import torch
 import torch.nn.functional as F
 
 from ixsearch.patterns import Pattern, PatternError
+from ixsearch.patterns.findings import clip
 from ixsearch.runtime.attention import Attention
 from ixsearch.runtime.cache import LayerCache, PagedCache
 from ixsearch.runtime.cache_format import CacheFormat
 from ixsearch.runtime.checkpoint import Checkpoint
 from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.indexer import TopK
-from ixsearch.runtime.memory import memory_needs, memory_there
+from ixsearch.runtime.memory import (
+    MemoryShortError,
+    memory_needs,
+    memory_there,
+    whole_memory,
+    within_memory,
+)
 from ixsearch.runtime.mlp import Mlp, Moe
 from ixsearch.runtime.mtp import MtpLayer
 from ixsearch.runtime.norm import rms_norm
@@ -107,15 +114,16 @@ class DsaModel:
         `cache` as in `CacheFormat.named`.
 
         Raises:
-            CheckpointError: naming all that does not fit.
+            CheckpointError: naming all that does not fit its configuration.
+            MemoryShortError: the device is too small, or too full.
         """
         plan = WeightPlan.of(config, checkpoint.shards)
-        layers = [
-            DecoderLayer(config, i, Source(checkpoint, f"model.layers.{i}.", placement))
-            for i in range(config.num_hidden_layers)
-        ]
-        top = Top.load(Source(checkpoint, "", placement), config.tie_word_embeddings)
         entries, itemsize = checkpoint.shards.entries, placement.dtype.itemsize
+        size = weight_bytes(config, entries, itemsize, placement.keep_fp8)
+        form = CacheFormat.named(cache, placement.dtype)
+        pattern = Pattern.from_full(config.num_hidden_layers, plan.indexer_layers)
+        needs = memory_needs(config, form, pattern, size, resident=True)
+        top, layers = _read_fitting(config, checkpoint, placement, size, needs)
         model = cls(
             config,
             top,
@@ -124,7 +132,7 @@ class DsaModel:
             placement.dtype,
             placement.device,
             cache=cache,
-            weight_bytes=weight_bytes(config, entries, itemsize, placement.keep_fp8),
+            weight_bytes=size,
         )
         if plan.mtp:
             model.read_mtp = lambda: _read_mtp(config, checkpoint, placement, top)
@@ -136,8 +144,21 @@ class DsaModel:
 
         Read from the checkpoint when it is first asked for, since most runs never use it. None if
         the checkpoint has none, or if the weights stay on disk.
+
+        Raises:
+            MemoryShortError: there is no room for it.
         """
-        return None if self.read_mtp is None else self.read_mtp()
+        if self.read_mtp is None:
+            return None
+        pattern = Pattern.from_full(self.config.num_hidden_layers, self.indexer_layers)
+        return within_memory(
+            self.read_mtp,
+            self.device,
+            lambda said: (
+                f"out of memory: the MTP layer cannot be loaded onto {self.device} beside the"
+                f" model: decode without drafts ({said}; {self.memory(pattern)})"
+            ),
+        )
 
     @property
     def resident(self) -> bool:
@@ -153,6 +174,8 @@ class DsaModel:
 
     def check_pattern(self, pattern: Pattern) -> None:
         """Raises `PatternError` for another number of layers, or an F without indexer weights."""
+        if not isinstance(pattern, Pattern):
+            raise PatternError(f"{clip(pattern)} is no Pattern: write Pattern('FFSF...')")
         if len(pattern) != len(self.layers):
             raise PatternError(
                 f"pattern {pattern} has {len(pattern)} letters for {len(self.layers)} layers"
@@ -212,6 +235,34 @@ class DsaModel:
             x, topk = self.run_layer(layer, x, full, carried, layer_cache, step)
             sharing.after(layer, topk)
             yield x
+
+
+def _read_fitting(
+    config: DsaConfig, checkpoint: Checkpoint, placement: Placement, size: int, needs: str
+) -> tuple[Top, list[DecoderLayer]]:
+    """The whole model, but for MTP layers. `size`: its bytes; `needs`: what it takes, in words."""
+    device = placement.device
+
+    def too_large(said: str) -> str:
+        return (
+            f"out of memory: {checkpoint.folder} cannot be loaded onto {device}: leave the weights"
+            " on disk (--offload; then documents are scored and nothing is decoded), or use a"
+            f" larger device ({said}; {needs}; {memory_there(device)})"
+        )
+
+    if size > whole_memory(device):  # a machine may kill the process rather than say no
+        raise MemoryShortError(too_large("more than there is, used or free"))
+    return within_memory(lambda: _read_all(config, checkpoint, placement), device, too_large)
+
+
+def _read_all(
+    config: DsaConfig, checkpoint: Checkpoint, placement: Placement
+) -> tuple[Top, list[DecoderLayer]]:
+    layers = [
+        DecoderLayer(config, i, Source(checkpoint, f"model.layers.{i}.", placement))
+        for i in range(config.num_hidden_layers)
+    ]
+    return Top.load(Source(checkpoint, "", placement), config.tie_word_embeddings), layers
 
 
 def _read_mtp(

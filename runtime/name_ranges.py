@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-_NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
+_NUMBER = re.compile(r"(?<=\.)(\d{1,9})(?=\.)", re.ASCII)
 
 
 def shortened(names: Iterable[str]) -> list[str]:
     """The names, those that differ in numbers alone made one. All of them, and no others."""
-    groups: dict[str, set[tuple[int, ...]]] = {}
+    groups: dict[tuple[str, ...], set[tuple[int, ...]]] = {}
     for name in names:
-        numbers = tuple(int(n) for n in _NUMBER.findall(name))
-        groups.setdefault(_NUMBER.sub("{}", name), set()).add(numbers)
+        words = _NUMBER.split(name)
+        groups.setdefault(tuple(words[::2]), set()).add(tuple(map(int, words[1::2])))
     return [
-        template.format(*parts) for template, rows in groups.items() for parts in _products(rows)
+        "".join(word for pair in zip(between, (*parts, ""), strict=True) for word in pair)
+        for between, rows in groups.items()
+        for parts in _products(rows)
     ]
 
 

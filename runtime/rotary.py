@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from ixsearch.runtime.config import RopeConfig
+from ixsearch.runtime.rope_config import RopeConfig
 
 
 def frequencies(rope: RopeConfig, dim: int) -> torch.Tensor:
@@ -28,9 +28,12 @@ def frequencies(rope: RopeConfig, dim: int) -> torch.Tensor:
             / (2 * math.log(rope.theta))
         )
 
-    low = max(math.floor(pair_of(rope.beta_fast)), 0)
-    high = min(math.ceil(pair_of(rope.beta_slow)), dim - 1)
-    ramp = (torch.arange(dim // 2, dtype=torch.float32) - low) / max(high - low, 1e-3)
+    first, last = pair_of(rope.beta_fast), pair_of(rope.beta_slow)
+    if rope.truncate:
+        first, last = math.floor(first), math.ceil(last)
+    low, high = max(first, 0), min(last, dim - 1)
+    # Of few original positions the range is empty or backwards; transformers goes on like this.
+    ramp = (torch.arange(dim // 2, dtype=torch.float32) - low) / ((high - low) or 1e-3)
     slow = ramp.clamp(0, 1)
     return plain / rope.factor * slow + plain * (1 - slow)
 

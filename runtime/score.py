@@ -21,7 +21,7 @@ from ixsearch.runtime.memory import (
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.not_finite import document_error
 from ixsearch.runtime.scoring_pass import ScoringPass
-from ixsearch.runtime.sizes import state_bytes
+from ixsearch.runtime.sizes import layer_bytes, score_bytes, state_bytes
 from ixsearch.runtime.trie import PatternTrie
 
 STATE_BYTES = {"cpu": 1 << 28, "cuda": 1 << 33}
@@ -58,9 +58,9 @@ class Scorer:
         progress: Progress | None = None,
     ) -> list[list[DocumentScore]]:
         """`result[pattern][document]`, as `Engine.score` says."""
-        if not patterns:
-            return []
         found: list[list[DocumentScore]] = [[] for _ in patterns]
+        if not documents or not patterns:
+            return found
         progress = _never_back(progress)
         done = 0
         try:
@@ -118,11 +118,12 @@ class Scorer:
         raise MemoryShortError(self._too_large(documents[0], patterns[0], said))
 
     def _too_large(self, document: Document, pattern: Pattern, said: str) -> str:
-        offload = " or leave the weights on disk (--offload)" if self.model.resident else ""
+        leave = " or leave the weights on disk (--offload)"
+        more = leave if self.model.resident else " or use a larger device"
         return (
             f"out of memory on {self.model.device}: document {document.name} of"
             f" {len(document.tokens):,} tokens under the one pattern {pattern} does not fit, after"
-            f" smaller and smaller batches: give shorter documents{offload}"
+            f" smaller and smaller batches: give shorter documents{more}"
             f" ({said}; {self.model.memory(pattern)})"
         )
 
@@ -180,13 +181,15 @@ class Scorer:
         tokens = sum(len(document.tokens) for document in documents)
         form = self.model.cache_format
         scratch = form.latent_bytes(c) + form.indexer_bytes(c)
-        needed = tokens * (self._state_bytes * (width + 1) + scratch)
+        longest = max(len(document.tokens) for document in documents)
+        work = score_bytes(longest) + longest * layer_bytes(c, self.model.dtype.itemsize)
+        needed = tokens * (self._state_bytes * (width + 1) + scratch) + work
         place = self.model.device if room is None or needed <= room else HOST
         if not self.model.resident and place.type == "cpu" and needed > host_memory():
             raise IxsearchError(
-                f"the states of {width} prefixes of patterns over {tokens:,} tokens take"
-                f" {needed:,} bytes, more than this machine's memory: give fewer documents, or"
-                " shorter ones"
+                f"the states of {width} prefixes of patterns over {tokens:,} tokens, and a"
+                f" document in work, take {needed:,} bytes, more than this machine's memory: give"
+                " fewer documents, or shorter ones"
             )
         return place
 

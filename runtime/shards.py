@@ -37,6 +37,8 @@ DTYPE_BYTES = {
     "BOOL": 1,
 }
 """As safetensors spells them."""
+OTHER_FORMATS = ("pytorch_model*.bin", "*.pth", "*.pt", "*.gguf")
+"""Files of weights that are not read: what they hold is code, or in another layout."""
 
 
 class CheckpointError(ModelError):
@@ -85,11 +87,13 @@ class Shards:
             CheckpointError: there are no weights, or the index cannot be read.
         """
         shards = cls(folder)
-        for shard, names in sorted(_listed(folder).items()):
-            shards._add(shard, names)
+        listed = _listed(folder)
+        places = {name: shard for shard, names in listed.items() for name in names or ()}
+        for shard, names in sorted(listed.items()):
+            shards._add(shard, names, places)
         return shards
 
-    def _add(self, shard: str, names: set[str] | None) -> None:
+    def _add(self, shard: str, names: set[str] | None, places: Mapping[str, str]) -> None:
         if Path(shard).name != shard:
             self._fail(shard, "is not a plain file name, and the index names it", names)
             return
@@ -108,15 +112,26 @@ class Shards:
             check_filled(layout)
         except ModelError as error:
             self._fail(shard, _about(path, error), None)
-        self._place(shard, names, found)
+        self._place(shard, names, found, places)
 
-    def _place(self, shard: str, names: set[str] | None, found: Mapping[str, Entry]) -> None:
+    def _place(
+        self,
+        shard: str,
+        names: set[str] | None,
+        found: Mapping[str, Entry],
+        places: Mapping[str, str],
+    ) -> None:
+        """Take what the index wants of a shard. `places`: each tensor's shard, by the index."""
         for name in sorted((names or set()) - found.keys()):
             what = f"is placed in {shard} by the index, and is not there"
             self.problems.append(Problem(name, what))
             self.unread.add(name)
         for name in sorted(set() if names is None else found.keys() - names):
-            self.problems.append(Problem(name, f"is in {shard}, and the index does not list it"))
+            other = places.get(name)
+            what = f"is in {shard}, and the index does not list it"
+            if other is not None:
+                what = f"is in {shard}, and the index places it in {other}: one of them is too much"
+            self.problems.append(Problem(name, what))
         self.entries.update({n: e for n, e in found.items() if names is None or n in names})
 
     def _fail(self, shard: str, what: str, lost: set[str] | None) -> None:
@@ -130,14 +145,36 @@ def _about(path: Path, error: ModelError) -> str:
     return said.lstrip() if said.startswith(" ") else f"cannot be used{said}"
 
 
+def no_weights(folder: Path) -> str:
+    """What there is in a folder that has neither the one file nor an index of shards."""
+    missing = f"{folder} has no {SINGLE_NAME} and no {INDEX_NAME}"
+    shards = _some(folder, "*.safetensors")
+    if shards:
+        return f"{missing}, which must say what is in {shards}: fetch the index too"
+    other = _some(folder, *OTHER_FORMATS)
+    if other:
+        return f"{missing}, but {other}: convert the checkpoint to safetensors first"
+    return f"{missing}: no weights to load"
+
+
+def has_other_format(folder: Path) -> bool:
+    """Whether there are weights, and all in files that are not read here."""
+    return not _some(folder, "*.safetensors") and bool(_some(folder, *OTHER_FORMATS))
+
+
+def _some(folder: Path, *wanted: str) -> str:
+    """The first file of those names, and how many more there are."""
+    names = sorted({path.name for each in wanted for path in folder.glob(each)})
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{names[0]}{more}" if names else ""
+
+
 def _listed(folder: Path) -> Mapping[str, set[str] | None]:
     """File name -> the tensors its index promises; None: all that the file has."""
     index = folder / INDEX_NAME
     if not index.is_file():
         if not (folder / SINGLE_NAME).is_file():
-            raise CheckpointError(
-                f"{folder} has no {SINGLE_NAME} and no {INDEX_NAME}: no weights to load"
-            )
+            raise CheckpointError(no_weights(folder))
         return {SINGLE_NAME: None}
     try:
         weight_map = read_json_object(index, MAX_INDEX_BYTES, MAX_OBJECTS).get("weight_map")

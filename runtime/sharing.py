@@ -11,8 +11,10 @@ from typing import Protocol
 import torch
 
 from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.patterns.findings import clip
 from ixsearch.runtime.attention import MissingSourceError
 from ixsearch.runtime.indexer import TopK
+from ixsearch.runtime.whole_numbers import is_whole
 
 Sources = tuple[int, ...]
 """For each layer the F layer whose indices it reads, its own number if it is F."""
@@ -123,9 +125,13 @@ def checked_sources(sources: Sequence[int], pattern: Pattern) -> Sources:
     """The sources of one request, on an engine that runs `pattern`.
 
     Raises:
-        IxsearchError: a layer reads a later one or one that is itself S, or is F where the
-            engine's pattern has S, so that it has no indexer cache.
+        IxsearchError: no numbers of layers; a layer reads a later one or one that is itself S, or
+            is F where the engine's pattern has S, so that it has no indexer cache.
     """
+    if isinstance(sources, str) or not all(is_whole(source, None) for source in sources):
+        raise IxsearchError(
+            f"sources are {clip(sources)}: the number of a layer for each is needed"
+        )
     if len(sources) != len(pattern):
         raise IxsearchError(f"{len(sources)} sources for the {len(pattern)} layers of {pattern}")
     for layer, source in enumerate(sources):

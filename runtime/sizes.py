@@ -10,7 +10,9 @@ from ixsearch.patterns import Pattern
 from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.shards import Entry
 from ixsearch.runtime.weights import (
+    Shapes,
     is_kept,
+    layer_of,
     layer_shapes,
     mtp_copy_shapes,
     mtp_shapes,
@@ -20,6 +22,8 @@ from ixsearch.runtime.weights import (
 
 THOUSAND = 1024
 """Tokens that "1K tokens" are."""
+SCORE_ELEMENTS = 1 << 26
+"""Index scores of a prefill that are alive at once, float32: 268 MB."""
 COMPONENTS = (
     "embedding",
     "attention",
@@ -49,25 +53,10 @@ _PARTS = (
 
 def component(name: str, config: DsaConfig) -> str:
     """Which of `COMPONENTS` a tensor belongs to."""
-    words = name.split(".")
-    if words[:2] == ["model", "layers"] and words[2:3] and words[2].isdecimal():
-        layer = int(words[2])
-        if layer >= config.num_hidden_layers:
-            return "MTP"
+    layer = layer_of(name)
+    if layer is not None and layer >= config.num_hidden_layers:
+        return "MTP"
     return next((part for sign, part in _PARTS if sign in name), "other")
-
-
-def model_shapes(
-    config: DsaConfig, indexers: Iterable[int], mtp_layers: int
-) -> dict[str, tuple[int, ...]]:
-    """Every tensor of a model by its full name, MTP layers included."""
-    shapes, has, end = dict(top_shapes(config)), set(indexers), config.num_hidden_layers
-    layers = {i: layer_shapes(config, i, i in has) for i in range(end)}
-    mtp = mtp_shapes(config) | mtp_copy_shapes(config)
-    layers |= dict.fromkeys(range(end, end + mtp_layers), mtp)
-    for layer, own in layers.items():
-        shapes |= {f"model.layers.{layer}.{name}": shape for name, shape in own.items()}
-    return shapes
 
 
 @dataclass(frozen=True)
@@ -94,6 +83,39 @@ class WeightSize:
         if len(shape) != 2 or is_kept(name):
             return cls(count, plain, plain)
         return cls(count, plain, count + 4 * prod(scale_shape(*shape)))
+
+
+def part_sizes(
+    config: DsaConfig, indexers: Iterable[int], mtp_layers: int
+) -> dict[str, dict[str, WeightSize]]:
+    """Of each layer, and of each tensor outside of them, the size by component."""
+    has, end = set(indexers), config.num_hidden_layers
+    sizes = {name: _by_component({name: s}, config) for name, s in top_shapes(config).items()}
+    alike: dict[tuple[bool, bool], dict[str, WeightSize]] = {}
+    for layer in range(end):
+        kind = config.is_moe(layer), layer in has
+        if kind not in alike:
+            alike[kind] = _by_component(_in(layer, layer_shapes(config, layer, kind[1])), config)
+        sizes[f"model.layers.{layer}"] = alike[kind]
+    mtp = mtp_shapes(config) | mtp_copy_shapes(config) if mtp_layers else {}
+    sizes |= dict.fromkeys(
+        (f"model.layers.{layer}" for layer in range(end, end + mtp_layers)),
+        _by_component(_in(end, mtp), config),
+    )
+    return sizes
+
+
+def _in(layer: int, shapes: Shapes) -> Shapes:
+    """By full names."""
+    return {f"model.layers.{layer}.{name}": shape for name, shape in shapes.items()}
+
+
+def _by_component(shapes: Shapes, config: DsaConfig) -> dict[str, WeightSize]:
+    found: dict[str, WeightSize] = {}
+    for name, shape in shapes.items():
+        part = component(name, config)
+        found[part] = found.get(part, WeightSize()) + WeightSize.of(name, shape)
+    return found
 
 
 def placed_bytes(tensors: Mapping[str, Entry], itemsize: int, keep_fp8: bool) -> int:
@@ -150,3 +172,25 @@ def weight_bytes(
 def state_bytes(hidden_size: int, index_topk: int, itemsize: int) -> int:
     """Of a token and a prefix in a scoring pass: hidden state, top-k indices and slots, count."""
     return hidden_size * itemsize + index_topk * 8 + 8
+
+
+def score_rows(width: int) -> int:
+    """Rows of a prefill that are scored at once where the longest has `width` columns.
+
+    A function of the width alone: what a row gives depends on no other one.
+    """
+    return max(1, SCORE_ELEMENTS // width)
+
+
+def score_bytes(tokens: int) -> int:
+    """Index scores that are alive at once in an F layer, for a document of so many tokens."""
+    return 4 * tokens * min(tokens, score_rows(tokens))
+
+
+def layer_bytes(config: DsaConfig, itemsize: int) -> int:
+    """Of a token whose document is in a layer, at the most: where its queries go into the latent
+    space, beside what they are made of.
+    """
+    c = config
+    query = c.qk_nope_head_dim + c.qk_rope_head_dim
+    return c.num_attention_heads * (query + c.latent_width + c.kv_lora_rank) * itemsize

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ixsearch.patterns import IxsearchError
+from ixsearch.patterns.findings import clip
 from ixsearch.runtime.chat import ChatTemplate
+from ixsearch.runtime.settings_file import read_settings
 
 SLOW_FILES = ("tokenizer.model", "tiktoken.model", "vocab.json", "vocab.txt", "spiece.model")
 """What transformers can build a tokenizer from where there is no `tokenizer.json`."""
@@ -44,9 +45,9 @@ class Tokenizer:
         file = folder / "tokenizer.json"
         if not folder.is_dir():
             raise TokenizerError(f"{folder}: no such folder")
-        settings = _read_json(folder / "tokenizer_config.json")
+        settings = read_settings(folder / "tokenizer_config.json", TokenizerError)
         eos = [
-            _read_json(folder / name).get("eos_token_id")
+            read_settings(folder / name, TokenizerError).get("eos_token_id")
             for name in ("generation_config.json", "config.json")
         ]
         settings["eos_token_id"] = next((ids for ids in eos if ids is not None), None)
@@ -86,12 +87,20 @@ class Tokenizer:
     @cached_property
     def eos_token_ids(self) -> frozenset[int]:
         """Tokens that end a text: those of `generation_config.json`, else `config.json`, else the
-        `eos_token` of `tokenizer_config.json`."""
+        `eos_token` of `tokenizer_config.json`.
+
+        Raises `TokenizerError`: something else stands there.
+        """
         ids = self._settings.get("eos_token_id")
         if ids is None:
             ids = self._token_setting("eos_token")
-        ids = [] if ids is None else ids
-        return frozenset(ids if isinstance(ids, Iterable) else [ids])
+        ids = ids if isinstance(ids, list) else [] if ids is None else [ids]
+        if not all(type(i) is int and i >= 0 for i in ids):
+            raise TokenizerError(
+                f"{self.name}: eos_token_id is {clip(ids)}: a token's number, or a list of them, is"
+                " needed"
+            )
+        return frozenset(ids)
 
     @cached_property
     def token_texts(self) -> list[str]:
@@ -107,6 +116,8 @@ class Tokenizer:
     def _token_setting(self, key: str) -> int | None:
         token = self._settings.get(key)
         token = token.get("content") if isinstance(token, dict) else token
+        if token is not None and not isinstance(token, str):
+            raise TokenizerError(f"{self.name}: {key} is {clip(token)}: a token's text is needed")
         return self.id_of(token) if token else None
 
     def _explain(self, text: str, error: Exception) -> str:
@@ -119,16 +130,6 @@ class Tokenizer:
             f"{self.name}: {unknown!r} is not in the vocabulary of {self.vocab_size} tokens:"
             " use only words that the model knows"
         )
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    if not file.is_file():
-        return {}
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise TokenizerError(f"{file}: not valid JSON: {error}") from error
-    return data if isinstance(data, dict) else {}
 
 
 def _from_json(file: Path) -> Any:

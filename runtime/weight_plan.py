@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.name_ranges import shortened
 from ixsearch.runtime.shards import CheckpointError, Problem, Shards
+from ixsearch.runtime.tied_head import head_differs
 from ixsearch.runtime.weights import (
     Shapes,
     indexer_shapes,
+    layer_of,
     layer_shapes,
     mtp_copy_shapes,
     mtp_own_shapes,
@@ -23,7 +24,6 @@ from ixsearch.runtime.weights import (
 
 FLOATS = ("BF16", "F16", "F32", "F64")
 FP8 = "F8_E4M3"
-_LAYER = re.compile(r"model\.layers\.(\d+)\.")
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,9 @@ class WeightPlan:
         if 0 not in has:
             what = "has no indexer weights, so no layer could find its top-k tokens"
             problems.append(Problem("layer 0", f"{what}: is this a DSA checkpoint?"))
+        if config.tie_word_embeddings and head_differs(shards):
+            what = "is another matrix than the embedding, and tie_word_embeddings is true: set it"
+            problems.append(Problem("lm_head.weight", f"{what} to false, or remove the tensor"))
         if problems:
             raise CheckpointError(_message(shards, problems))
         ordered = tuple(_in_file_order(shapes, shards) for shapes in layers)
@@ -145,9 +148,9 @@ def _ignored(name: str, config: DsaConfig) -> bool:
     frequencies of rotary embeddings that old converters saved, and the head where it is the
     embedding.
     """
-    layer = _LAYER.match(name)
+    layer = layer_of(name)
     return (
-        (layer is not None and int(layer[1]) >= config.num_hidden_layers)
+        (layer is not None and layer >= config.num_hidden_layers)
         or name.endswith("rotary_emb.inv_freq")
         or (name == "lm_head.weight" and config.tie_word_embeddings)
     )
@@ -157,7 +160,8 @@ def _message(shards: Shards, problems: list[Problem]) -> str:
     files = [p for p in problems if p.of_file]
     tensors = [p for p in problems if not p.of_file]
     counts = [f"{len(files)} of its files cannot be read"] if files else []
-    counts += [f"{len(tensors)} tensors do not fit config.json"] if tensors else []
+    said = "1 tensor does" if len(tensors) == 1 else f"{len(tensors)} tensors do"
+    counts += [f"{said} not fit config.json"] if tensors else []
     lines = [f"{p.subject} {p.what}" for p in files]
     same: dict[str, list[str]] = {}
     for problem in tensors:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from ixsearch.runtime.config import DsaConfig
 
 Shapes = dict[str, tuple[int, ...]]
+_LAYER = re.compile(r"model\.layers\.(\d{1,9})\.", re.ASCII)
+
+
+def layer_of(name: str) -> int | None:
+    """The layer that a tensor is in, MTP layers included; None: it is in none."""
+    found = _LAYER.match(name)
+    return int(found[1]) if found else None
 
 
 def scale_of(name: str) -> str:

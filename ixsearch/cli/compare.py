@@ -63,13 +63,7 @@ def compare(
         folder = locate_model(model)
         patterns = [sound_pattern(text, folder).pattern for text in (a, b)]
 
-        from rich.console import Console
-
-        from ixsearch.job.compare import PHASES
-        from ixsearch.job.compare import compare as run
-        from ixsearch.job.inputs import Sources
-        from ixsearch.output.comparison import comparison_summary, print_comparison
-        from ixsearch.output.progress import RunProgress
+        from ixsearch.job.sources import Sources, check_sources
 
         sources = Sources(
             model=model,
@@ -84,6 +78,15 @@ def compare(
             latent_norm_eps=latent_norm_eps,
             cache=cache,
         )
+        check_sources(sources)
+
+        from rich.console import Console
+
+        from ixsearch.job.compare import PHASES
+        from ixsearch.job.compare import compare as run
+        from ixsearch.output.comparison import comparison_summary, print_comparison
+        from ixsearch.output.progress import RunProgress
+
         with RunProgress(PHASES, bars=not as_json) as progress:
             found = run(*patterns, sources, progress, tolerance)
     if as_json:

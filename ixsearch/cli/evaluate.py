@@ -72,13 +72,7 @@ def evaluate(
     with when_interrupted("interrupted: nothing was kept"):
         subject = sound_pattern(pattern, locate_model(model))
 
-        from rich.console import Console
-
-        from ixsearch.job.evaluate import PHASES
-        from ixsearch.job.evaluate import evaluate as run
-        from ixsearch.job.inputs import Sources
-        from ixsearch.output.evaluation import evaluation_summary, print_evaluation
-        from ixsearch.output.progress import RunProgress
+        from ixsearch.job.sources import Sources, check_sources
 
         sources = Sources(
             model=model,
@@ -95,6 +89,15 @@ def evaluate(
             cache=cache,
             task=task,
         )
+        check_sources(sources)
+
+        from rich.console import Console
+
+        from ixsearch.job.evaluate import PHASES
+        from ixsearch.job.evaluate import evaluate as run
+        from ixsearch.output.evaluation import evaluation_summary, print_evaluation
+        from ixsearch.output.progress import RunProgress
+
         said = [str(f) for f in subject.findings if f.level == "warning"]
         with RunProgress(PHASES, bars=not as_json) as progress:
             found = run(subject.pattern, sources, progress, said, tolerance)

@@ -17,6 +17,8 @@ Examples:
   ixsearch inspect ./my-model --measure-read
   ixsearch inspect deepseek-v3.2 --read-gbps 3
 """
+MAX_GBPS = 1e6
+"""No disk is faster."""
 
 
 def inspect(
@@ -45,9 +47,10 @@ def inspect(
     Reads config.json and the headers of the files, no weight. Ends with 1 when the checkpoint
     cannot be loaded, and says why.
     """
-    if read_gbps is not None and (read_gbps <= 0 or measure_read):
+    if read_gbps is not None and (not 0 < read_gbps < MAX_GBPS or measure_read):
         raise typer.BadParameter(
-            "write a number above 0, or --measure-read instead", param_hint="--read-gbps"
+            f"write a number above 0 and below {MAX_GBPS:g}, or --measure-read instead",
+            param_hint="--read-gbps",
         )
     config, folder = _find(model)
 
@@ -76,11 +79,17 @@ def inspect(
 
 def _find(model: str | None):
     """The configuration, and the folder where the files are; None: there are no files."""
-    from ixsearch.cli.subject import read_model
-    from ixsearch.job.locate import locate_model
-    from ixsearch.patterns import PRESETS, read_model_config
+    from ixsearch.cli.subject import nearest_preset, read_model
+    from ixsearch.job.locate import local_model, locate_model
+    from ixsearch.patterns import PRESETS, ModelError, read_model_config
 
     if model in PRESETS and not Path(model).exists():
         return read_model(model), None
+    try:
+        local_model(model)
+    except ModelError as error:
+        near = nearest_preset(model or "")
+        hint = f"; did you mean the preset {near}?" if near else ""
+        raise ModelError(f"{error}{hint}") from None
     place = locate_model(model, weights=False)
     return read_model_config(place), place if place.is_dir() else None

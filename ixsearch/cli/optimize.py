@@ -102,9 +102,26 @@ def optimize(
     writes a recommendation with override files for vLLM and SGLang.
     """
     with when_interrupted(INTERRUPTED):
+        from ixsearch.job.sources import Sources, check_sources
+
+        sources = Sources(
+            model=model,
+            documents=documents,
+            gsm8k=gsm8k,
+            context=context,
+            questions=questions,
+            seed=seed,
+            device=device,
+            offload=offload,
+            device_memory=device_memory,
+            fp8=fp8,
+            latent_norm_eps=latent_norm_eps,
+            cache=cache,
+        )
+        check_sources(sources)
+
         from rich.console import Console
 
-        from ixsearch.job.inputs import Sources
         from ixsearch.job.optimize import PHASES, Settings
         from ixsearch.job.optimize import optimize as run
         from ixsearch.output.progress import RunProgress
@@ -112,20 +129,7 @@ def optimize(
         from ixsearch.output.tables import print_outcome
 
         settings = Settings(
-            sources=Sources(
-                model=model,
-                documents=documents,
-                gsm8k=gsm8k,
-                context=context,
-                questions=questions,
-                seed=seed,
-                device=device,
-                offload=offload,
-                device_memory=device_memory,
-                fp8=fp8,
-                latent_norm_eps=latent_norm_eps,
-                cache=cache,
-            ),
+            sources=sources,
             budget=budget,
             retention=retention,
             search=search,

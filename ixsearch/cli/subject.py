@@ -56,8 +56,13 @@ def _with(report: Report, findings: tuple[Finding, ...]) -> Report:
 
 
 def _mend(model: str) -> str:
+    near = nearest_preset(model)
+    hint = f"did you mean the preset {near}? " if near else ""
+    return f"{hint}give a checkpoint folder, its config.json, or one of {', '.join(PRESETS)}"
+
+
+def nearest_preset(model: str) -> str | None:
+    """The preset whose name is nearly `model`."""
     from difflib import get_close_matches
 
-    near = get_close_matches(model.lower(), PRESETS, n=1, cutoff=0.6)
-    hint = f"did you mean the preset {near[0]}? " if near else ""
-    return f"{hint}give a checkpoint folder, its config.json, or one of {', '.join(PRESETS)}"
+    return next(iter(get_close_matches(model.lower(), PRESETS, n=1, cutoff=0.6)), None)

@@ -1,33 +1,15 @@
-"""The device that the user names."""
+"""The name of a device, as the user writes it. No torch: whether it is here is seen later."""
 
 from __future__ import annotations
 
-import torch
+import re
 
 from ixsearch.patterns import IxsearchError
 
+_NAME = re.compile(r"cpu|cuda(:\d{1,2})?", re.ASCII)
 
-def check_device(device: str | None) -> None:
-    """Refuse a device that is unknown or not here, before anything is loaded onto it.
 
-    Raises:
-        IxsearchError: with what there is.
-    """
-    if device is None:
-        return
-    try:
-        wanted = torch.device(device)
-    except RuntimeError:
-        wanted = None
-    if wanted is None or wanted.type not in ("cpu", "cuda"):
+def check_device_name(device: str | None) -> None:
+    """Raises `IxsearchError` for what names no device that can be used, whatever is here."""
+    if device is not None and not _NAME.fullmatch(device):
         raise IxsearchError(f"--device: {device!r} is no device: write cpu, cuda or cuda:1")
-    if wanted.type == "cpu":
-        return
-    if not torch.cuda.is_available():
-        raise IxsearchError(
-            f"--device: {device} is not usable, torch {torch.__version__} sees no CUDA device:"
-            " use --device cpu, or install a torch built for CUDA and check the driver"
-        )
-    count = torch.cuda.device_count()
-    if (wanted.index or 0) >= count:
-        raise IxsearchError(f"--device: {device} is not there: {count} CUDA devices, from cuda:0")

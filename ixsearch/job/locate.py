@@ -22,6 +22,16 @@ def locate_model(model: str | None, weights: bool = True) -> Path:
     Raises:
         ModelError: there is no such model, or it cannot be fetched.
     """
+    here = local_model(model)
+    return _from_hub(model, weights) if here is None else here
+
+
+def local_model(model: str | None) -> Path | None:
+    """As `locate_model`, without the hub: None is a name that may be there.
+
+    Raises:
+        ModelError: neither a folder nor such a name.
+    """
     if model is None:
         return MODEL_FOLDER
     folder = Path(model).expanduser()
@@ -32,7 +42,7 @@ def locate_model(model: str | None, weights: bool = True) -> Path:
             f"no such folder: {model}: give the folder of a checkpoint in Hugging Face format,"
             " or its name on the hub (organisation/name)"
         )
-    return _from_hub(model, weights)
+    return None
 
 
 def is_bundled(folder: Path) -> bool:

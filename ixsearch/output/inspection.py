@@ -46,7 +46,7 @@ def inspection_summary(found: Inspection) -> dict[str, Any]:
                 "format": cost.format,
                 "latent_per_token_and_layer": cost.latent,
                 "indexer_per_token_and_full_layer": cost.indexer,
-                "per_1k_tokens_all_full": THOUSAND * cost.of(_all_full(found)),
+                "per_1k_tokens_baseline": THOUSAND * cost.of(found.baseline),
                 "per_1k_tokens_own_pattern": THOUSAND * cost.of(found.pattern),
             }
             for cost in found.caches
@@ -92,12 +92,6 @@ def layers(numbers: tuple[int, ...]) -> str:
         else:
             runs.append([i, i])
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs) or "none"
-
-
-def _all_full(found: Inspection):
-    from ixsearch.patterns import Pattern
-
-    return Pattern.all_full(found.config.num_hidden_layers)
 
 
 def _facts(found: Inspection) -> list[tuple[str, str]]:
@@ -148,16 +142,17 @@ def _weights(found: Inspection) -> Table:
 
 
 def _caches(found: Inspection) -> Table:
+    most = found.baseline.num_full
     table = _table(
         f"Caches of {THOUSAND} tokens, MTP layers apart",
         "format",
         "latent, bytes a token",
         "indexer, in F",
-        "all-F",
+        "all-F" if most == len(found.baseline) else f"{most} F, the most",
         f"{found.pattern.num_full} F",
     )
     for cost in found.caches:
-        whole, own = (THOUSAND * cost.of(p) for p in (_all_full(found), found.pattern))
+        whole, own = (THOUSAND * cost.of(p) for p in (found.baseline, found.pattern))
         table.add_row(cost.format, str(cost.latent), str(cost.indexer), size(whole), size(own))
     return table
 
@@ -179,6 +174,12 @@ def _offload(found: Inspection) -> Table:
             size(one.largest_layer_bytes),
             f"{size(one.state_bytes)} a prefix",
         )
+    one = found.offload[0]
+    table.caption = (
+        f"Beside these, {THOUSAND} tokens of the document that is in a layer take"
+        f" {size(one.work_bytes)}, its index scores {size(one.score_bytes)} at the most."
+    )
+    table.caption_justify = "left"
     return table
 
 

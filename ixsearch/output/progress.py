@@ -66,14 +66,14 @@ class RunProgress:
         trace: TracebackType | None,
     ) -> None:
         try:
-            self._end_phase(finished=error is None)
+            self._end_phase(_how(error))
         finally:
             if self._bars:
                 self._bars.stop()  # gives the cursor back, also after Ctrl-C
 
     def phase(self, name: str) -> Report:
         """End the phase before and begin this one. A phase may come back."""
-        self._end_phase(finished=True)
+        self._end_phase()
         self._now, self._began = name, time.monotonic()
         if self._bars:
             self._bar = self._bars.add_task(name, total=1.0, note="")
@@ -86,7 +86,7 @@ class RunProgress:
 
     def close(self) -> None:
         """End the last phase, so that `seconds` holds it too."""
-        self._end_phase(finished=True)
+        self._end_phase()
 
     def _show(self, share: float, note: str) -> None:
         """Never backwards: the share of the phase counts as its largest so far."""
@@ -96,19 +96,26 @@ class RunProgress:
             self._bars.update(self._bar, completed=share, **({"note": note} if note else {}))
             self._bars.update(self._total_bar, completed=done)
 
-    def _end_phase(self, finished: bool) -> None:
+    def _end_phase(self, how: str = "") -> None:
+        """`how`: what kept it from being finished."""
         if self._now is None:
             return
         spent = time.monotonic() - self._began
         self.seconds[self._now] = self.seconds.get(self._now, 0.0) + spent
-        if finished:
+        if not how:
             self._show(1.0, "")
         if self._bars:
             self._bars.stop_task(self._bar)
         else:
-            state = "" if finished else ", interrupted"
-            self._console.print(Text(f"{self._now}: {spent:.1f} s{state}"), soft_wrap=True)
+            self._console.print(Text(f"{self._now}: {spent:.1f} s{how}"), soft_wrap=True)
         self._now = None
+
+
+def _how(error: BaseException | None) -> str:
+    """What is said of a phase that `error` ended."""
+    if error is None:
+        return ""
+    return ", interrupted" if isinstance(error, KeyboardInterrupt) else ", failed"
 
 
 def _bars(console: Console) -> Progress:

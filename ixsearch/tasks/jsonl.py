@@ -10,6 +10,15 @@ from typing import Any
 from ixsearch.patterns import IxsearchError
 
 
+def check_readable(path: Path) -> None:
+    """Raises `IxsearchError` when there is no such file, or it may not be read."""
+    try:
+        with path.open("rb"):
+            return
+    except OSError as error:
+        raise IxsearchError(f"{path}: {error.strerror or error}") from error
+
+
 def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each object with its place, `file:line`. Blank lines are passed over.
 

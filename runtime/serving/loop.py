@@ -15,6 +15,7 @@ from ixsearch.runtime.memory import (
     give_back_unused,
     in_bytes,
     is_out_of_memory,
+    within_memory,
 )
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.serving.blocks import BlockPool
@@ -31,6 +32,7 @@ from ixsearch.runtime.serving.scheduler import Scheduler, Work
 from ixsearch.runtime.serving.speculation import Speculation
 from ixsearch.runtime.serving.stopping import Decode, finish_of
 from ixsearch.runtime.sharing import checked_sources
+from ixsearch.runtime.whole_numbers import are_tokens, is_whole
 
 
 class Serving:
@@ -43,7 +45,7 @@ class Serving:
         drafts: tokens that the model's MTP layer drafts for a decoding request in each step.
 
     Raises:
-        MemoryShortError: the cache does not fit.
+        MemoryShortError: the cache, the top-k buffer or the MTP layer does not fit.
         PatternError: the model cannot run the pattern.
         IxsearchError: drafts are wanted, and there is no MTP layer.
     """
@@ -62,8 +64,9 @@ class Serving:
         limits = limits or Limits()
         model.check_pattern(pattern)
         _check_drafts(model, drafts)
+        _check_blocks(blocks)
         cache = _allocate(model, pattern, blocks, drafts > 0)
-        self.runner = Runner(model, cache, limits.tokens, drafts)
+        self.runner = _runner(model, cache, limits.tokens, drafts)
         self.speculation = Speculation()
         """Of all requests so far, by their numbers; only with drafts."""
         self.pool = BlockPool(blocks, self.runner.cache.copy_block)
@@ -140,6 +143,7 @@ class Serving:
         Raises:
             IxsearchError: a request has not ended.
             PatternError: the model cannot run the pattern.
+            MemoryShortError: its caches do not fit; then this serving can serve no more.
         """
         self.runner.model.check_pattern(pattern)
         if pattern == self.pattern:
@@ -147,7 +151,16 @@ class Serving:
         if self.busy:
             raise IxsearchError("the pattern cannot change while requests run: let them end first")
         self.pool.forget()
-        self.runner.set_pattern(pattern)
+        model = self.runner.model
+        within_memory(
+            lambda: self.runner.set_pattern(pattern),
+            model.device,
+            lambda said: (
+                f"out of memory: the caches of pattern {pattern} do not fit beside those of"
+                f" {self.pattern}: serve it with a new and smaller cache"
+                f" ({said}; {model.memory(pattern)})"
+            ),
+        )
 
     def set_drafts(self, drafts: int) -> None:
         """Draft so many tokens from now on.
@@ -164,7 +177,15 @@ class Serving:
             raise IxsearchError("drafts cannot change while requests run: let them end first")
         if not self.drafts:
             self.pool.forget()
-        self.runner.set_drafts(drafts)
+        model = self.runner.model
+        within_memory(
+            lambda: self.runner.set_drafts(drafts),
+            model.device,
+            lambda said: (
+                "out of memory: the caches of the MTP layer do not fit beside the others: draft"
+                f" with a new and smaller cache ({said}; {model.memory(self.pattern)})"
+            ),
+        )
         self.scheduler.drafts = drafts
 
     def _check(self, request: Request, wishes: Wishes) -> None:
@@ -172,7 +193,7 @@ class Serving:
             raise IxsearchError("a prompt is empty: at least one token is needed")
         config = self.runner.model.config
         vocabulary = config.vocab_size
-        if not 0 <= min(request.prompt) <= max(request.prompt) < vocabulary:
+        if not are_tokens(request.prompt, vocabulary):
             raise IxsearchError(f"a prompt has tokens outside of the vocabulary of {vocabulary}")
         check_length(f"request {self._submitted}", request, config.max_position_embeddings)
         if wishes.stop_strings and self._decode is None:
@@ -280,7 +301,7 @@ class Serving:
 
 
 def _check_drafts(model: DsaModel, drafts: int) -> None:
-    if drafts < 0:
+    if not is_whole(drafts):
         raise IxsearchError(f"{drafts} drafts a step: 0 or more can be made")
     if drafts and model.mtp is None:
         raise IxsearchError(
@@ -289,15 +310,38 @@ def _check_drafts(model: DsaModel, drafts: int) -> None:
         )
 
 
+def _check_blocks(blocks: int) -> None:
+    if not is_whole(blocks, 1):
+        raise IxsearchError(f"a cache of {blocks!r} blocks: 1 or more are needed")
+
+
 def _allocate(model: DsaModel, pattern: Pattern, blocks: int, mtp: bool) -> PagedCache:
-    try:
-        return PagedCache(model.config, pattern, blocks, model.cache_format, model.device, mtp)
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        one = PagedCache(model.config, pattern, 1, model.cache_format, model.device, mtp).bytes
-        raise MemoryShortError(
-            f"a cache of {blocks} blocks, {BLOCK_SIZE} tokens each, takes {in_bytes(blocks * one)}"
+    size = blocks * block_bytes(model, pattern, mtp)
+    return within_memory(
+        lambda: PagedCache(model.config, pattern, blocks, model.cache_format, model.device, mtp),
+        model.device,
+        lambda said: (
+            f"a cache of {blocks} blocks, {BLOCK_SIZE} tokens each, takes {in_bytes(size)}"
             f" on {model.device} and does not fit: ask for fewer requests at a time or shorter ones"
-            f" ({first_line(error)}; {model.memory(pattern)})"
-        ) from error
+            f" ({said}; {model.memory(pattern)})"
+        ),
+    )
+
+
+def block_bytes(model: DsaModel, pattern: Pattern, mtp: bool) -> int:
+    """What one block takes in the caches of all layers; nothing is allocated."""
+    meta = torch.device("meta")
+    return PagedCache(model.config, pattern, 1, model.cache_format, meta, mtp).bytes
+
+
+def _runner(model: DsaModel, cache: PagedCache, tokens: int, drafts: int) -> Runner:
+    size = tokens * (8 * model.config.index_topk + 4)
+    return within_memory(
+        lambda: Runner(model, cache, tokens, drafts),
+        model.device,
+        lambda said: (
+            f"the top-k buffer of a step of {tokens:,} tokens takes {in_bytes(size)} on"
+            f" {model.device} and does not fit: use a smaller token budget"
+            f" ({said}; {model.memory(cache.pattern)})"
+        ),
+    )

@@ -8,9 +8,11 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from ixsearch.patterns import IxsearchError
+from ixsearch.patterns.findings import clip
 from ixsearch.runtime.interface import Request
 from ixsearch.runtime.serving.prefix import BlockKeys
 from ixsearch.runtime.sharing import Sources
+from ixsearch.runtime.whole_numbers import is_whole
 
 if TYPE_CHECKING:
     import torch
@@ -40,6 +42,13 @@ class Wishes:
     on_token: Callable[[int], None] | None = None
     """Called with each new token at once."""
 
+    def __post_init__(self) -> None:
+        given = self.stop_strings
+        if isinstance(given, str) or not all(isinstance(text, str) for text in given):
+            raise IxsearchError(
+                f"stop_strings is {clip(given)}: a tuple of strings is needed, also for one"
+            )
+
 
 @dataclass(frozen=True)
 class Completion:
@@ -64,7 +73,7 @@ class Limits:
     """Requests decode only while none is being prefilled: then the two can be timed apart."""
 
     def __post_init__(self) -> None:
-        if self.tokens < 1 or self.requests < 1:
+        if not (is_whole(self.tokens, 1) and is_whole(self.requests, 1)):
             raise IxsearchError(f"{self}: a step holds at least 1 token of 1 request")
 
 

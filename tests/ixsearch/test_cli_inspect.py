@@ -77,8 +77,8 @@ def test_published_cache_sizes(name):
     assert caches["bfloat16"]["latent_per_token_and_layer"] == 2 * 576
     assert caches["float32"]["indexer_per_token_and_full_layer"] == 4 * 128
     count = seen["config"]["num_hidden_layers"]
-    full = seen["pattern"].count("F")
-    assert small["per_1k_tokens_all_full"] == 1024 * count * (656 + 132)
+    full, most = seen["pattern"].count("F"), len(seen["indexer_layers"])
+    assert small["per_1k_tokens_baseline"] == 1024 * (count * 656 + most * 132)
     assert small["per_1k_tokens_own_pattern"] == 1024 * (count * 656 + full * 132)
 
 
@@ -87,6 +87,11 @@ def test_glm_5_2_has_indexers_on_some_layers():
     assert len(seen["indexer_layers"]) == 21 == seen["pattern"].count("F")
     more = found("glm-5.1")["weights"]["indexer"]["parameters"]
     assert seen["weights"]["indexer"]["parameters"] * 78 == more * 21
+
+
+def test_no_column_shows_what_cannot_run():
+    code, out, _ = inspect("glm-5.2")
+    assert code == 0 and "21 F, the most" in out and "all-F" not in out
 
 
 def test_the_bundled_model_as_its_files_are():
@@ -152,7 +157,13 @@ def test_bandwidth_given_and_measured(monkeypatch):
 
 @pytest.mark.parametrize(
     "args",
-    [("--read-gbps", 0), ("--read-gbps", 1, "--measure-read"), ("glm-5", "--measure-read")],
+    [
+        ("--read-gbps", 0),
+        ("--read-gbps", "nan"),
+        ("--read-gbps", "inf"),
+        ("--read-gbps", 1, "--measure-read"),
+        ("glm-5", "--measure-read"),
+    ],
 )
 def test_wrong_usage(args):
     code, out, err = inspect(*args)
@@ -176,6 +187,12 @@ def test_no_such_model_and_no_dsa_model(tmp_path):
     (tmp_path / "config.json").write_text('{"num_hidden_layers": 2, "architectures": ["X"]}')
     code, out, err = inspect(tmp_path)
     assert (code, out) == (1, "") and "model_type is None" in err
+
+
+def test_a_name_that_is_nearly_a_preset():
+    code, out, err = inspect("deepseek-v3.3")
+    assert (code, out) == (1, "") and err.endswith("; did you mean the preset deepseek-v3.2?\n")
+    assert "did you mean" not in inspect("./nowhere")[2]
 
 
 def test_torch_is_not_needed():

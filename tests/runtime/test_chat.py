@@ -110,3 +110,21 @@ def test_documents_of_messages(tmp_path: Path) -> None:
         (tmp_path / "d.jsonl").write_text(json.dumps(row) + "\n")
         with pytest.raises(Exception, match=said):
             read_documents(tmp_path / "d.jsonl", tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("file", "data", "words"),
+    [
+        ("chat_template.jinja", b"\xff\xfe{{ messages }}", "not UTF-8 text"),
+        ("chat_template.jinja", b"{{ " + b"(" * 5000, "no usable template"),
+        ("tokenizer_config.json", b'{"chat_template": ["a", "b"]}', "has no chat template"),
+        ("tokenizer_config.json", b'{"chat_template": {"default": "x"}}', "has no chat template"),
+        ("tokenizer_config.json", b"[" * 100_000, "nested too deeply"),
+        ("tokenizer_config.json", b'{"a": "\xff"}', "not UTF-8 text"),
+    ],
+)
+def test_files_that_nobody_can_use(tmp_path: Path, file: str, data: bytes, words: str) -> None:
+    (tmp_path / file).write_bytes(data)
+    with pytest.raises(ChatError) as caught:
+        ChatTemplate.load(tmp_path)
+    assert words in str(caught.value) and str(tmp_path) in str(caught.value)

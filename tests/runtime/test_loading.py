@@ -12,12 +12,15 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from typer.testing import CliRunner
 
 from ixsearch.cli.app import app
-from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.patterns import IxsearchError, Pattern, read_model_config
 from ixsearch.runtime import NativeEngine
 from ixsearch.runtime.checkpoint import Checkpoint, CheckpointError
-from ixsearch.runtime.config import DsaConfig, RopeConfig
+from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.fingerprint import fingerprint
+from ixsearch.runtime.inspect import inspect_model
+from ixsearch.runtime.interface import Request
 from ixsearch.runtime.name_ranges import shortened
+from ixsearch.runtime.rope_config import RopeConfig
 from ixsearch.runtime.rotary import frequencies
 
 from .forward import full_forward
@@ -104,6 +107,11 @@ def test_a_layer_without_an_indexer_can_only_share(copy):
     assert engine.describe().indexer_layers == (0, 1, 3, 4, 5)
     with pytest.raises(IxsearchError, match=r"F at layers \[2\]"):
         engine.set_pattern(Pattern.all_full(6))
+    forced = Pattern("FFSFFF")
+    assert engine.describe().default_pattern == engine.describe().baseline == forced
+    assert len(engine.generate([Request(tuple(tokens_for(0, 40)), 3)])[0]) == 3
+    found = inspect_model(read_model_config(copy), copy)
+    assert found.pattern == found.baseline == forced
 
 
 def test_a_pattern_in_the_configuration_says_nothing_of_the_weights(copy, deepseek):
@@ -170,6 +178,35 @@ def test_damaged_shards(copy):
     index.write_text(json.dumps({"weight_map": weight_map}))
     (copy / "b.safetensors").unlink()
     assert "b.safetensors is missing" in message(copy)
+
+
+def test_a_tensor_in_two_shards(copy):
+    weight_map = shard(copy)
+    name = next(name for name, file in weight_map.items() if file == "a.safetensors")
+    tensors = load_file(copy / "b.safetensors")
+    save_file(tensors | {name: torch.ones(2)}, copy / "b.safetensors")
+    text = message(copy)
+    assert "1 tensor does not fit" in text
+    assert f"{name} is in b.safetensors, and the index places it in a.safetensors: one" in text
+
+
+def test_shards_without_their_index(copy):
+    shard(copy)
+    (copy / "model.safetensors.index.json").unlink()
+    text = message(copy)
+    assert "which must say what is in a.safetensors and 1 more: fetch the index too" in text
+    with pytest.raises(CheckpointError) as caught:
+        inspect_model(read_model_config(copy), copy)
+    assert str(caught.value) == text
+
+
+def test_weights_in_another_format(copy):
+    (copy / "model.safetensors").unlink()
+    assert inspect_model(read_model_config(copy), copy).problem is None
+    (copy / "pytorch_model.bin").write_bytes(b"PK")
+    text = message(copy)
+    assert "but pytorch_model.bin: convert the checkpoint to safetensors first" in text
+    assert inspect_model(read_model_config(copy), copy).problem == text
 
 
 @pytest.fixture
@@ -266,10 +303,22 @@ def test_names_that_are_not_known_and_names_that_are_left_out(copy):
         (["a.1.e.0.x", "a.1.e.1.x", "a.2.e.1.x"], ["a.1.e.{0-1}.x", "a.2.e.1.x"]),
         (["a.1.e.0.x", "a.1.e.5.x", "a.3.e.0.x", "a.3.e.5.x"], ["a.{1,3}.e.{0,5}.x"]),
         (["top", "a.1"], ["top", "a.1"]),
+        (["a.{x}.1.b", "a.{x}.2.b"], ["a.{x}.{1-2}.b"]),
+        (["a.{}.b"], ["a.{}.b"]),
+        ([f"a.{'7' * 5000}.b"], [f"a.{'7' * 5000}.b"]),
     ],
 )
 def test_names_in_few_words(names, short):
     assert shortened(names) == short
+
+
+def test_names_that_no_model_has(copy):
+    """They are named as they are, whatever is in them."""
+    names = [f"model.layers.{'7' * 5000}.x", "model.{layers}.0.{}.x"]
+    change_tensors(copy, lambda t: t.update({name: torch.ones(2) for name in names}))
+    text = message(copy)
+    assert all(f"{name} is not a tensor of this model" in text for name in names)
+    assert inspect_model(read_model_config(copy), copy).problem == text
 
 
 def test_tensors_are_read_as_safetensors_reads_them(deepseek_folder):

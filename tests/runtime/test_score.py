@@ -90,6 +90,13 @@ def test_divergence_is_positive_and_finite_for_every_pattern(deepseek):
         assert total >= 0
 
 
+@pytest.mark.parametrize("offload", [False, True])
+def test_nothing_to_score(deepseek_folder, offload):
+    engine = NativeEngine.load(deepseek_folder, device="cpu", offload=offload)
+    assert engine.score([], EVERY[:2]) == [[], []]
+    assert engine.score(documents(), []) == []
+
+
 def test_documents_without_a_scored_token(deepseek):
     early = deepseek.score([documents()[2]], [Pattern("FSSSSS")])[0][0]
     assert early.tokens == 19 - 12 and len(early.matches) == 1

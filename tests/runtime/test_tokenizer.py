@@ -13,7 +13,7 @@ from tokenizers import decoders, models, pre_tokenizers
 
 from ixsearch.bundled import MODEL_FOLDER
 from ixsearch.patterns import IxsearchError
-from ixsearch.runtime.tokenizer import Tokenizer
+from ixsearch.runtime.tokenizer import Tokenizer, TokenizerError
 from ixsearch.tasks.worlds import count_tokens, draw_document
 
 
@@ -117,6 +117,25 @@ def test_missing_and_broken_files(tmp_path):
     (tmp_path / "tokenizer_config.json").write_text("{")
     with pytest.raises(IxsearchError, match=r"tokenizer_config\.json: not valid JSON"):
         Tokenizer.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "data", "words"),
+    [
+        ("tokenizer_config.json", b"[" * 100_000, "nested too deeply"),
+        ("tokenizer_config.json", b'{"a": "\xff"}', "not UTF-8 text"),
+        ("generation_config.json", b"{", "not valid JSON"),
+        ("generation_config.json", b'{"eos_token_id": "x"}', "eos_token_id is ['x']"),
+        ("generation_config.json", b'{"eos_token_id": [1, true]}', "eos_token_id is [1, True]"),
+        ("tokenizer_config.json", b'{"eos_token": 5}', "eos_token is 5"),
+    ],
+)
+def test_settings_that_nobody_can_use(tmp_path, file, data, words):
+    folder_with(tmp_path)
+    (tmp_path / file).write_bytes(data)
+    with pytest.raises(TokenizerError) as caught:
+        _ = Tokenizer.load(tmp_path).eos_token_ids
+    assert words in str(caught.value) and str(tmp_path) in str(caught.value)
 
 
 def test_other_files_need_transformers(tmp_path, monkeypatch):

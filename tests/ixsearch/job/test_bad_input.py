@@ -401,3 +401,10 @@ def test_as_a_process(tmp_path):
     assert (process.returncode, out) == (1, "")
     assert said(tmp_path).startswith(f"error: output folder {MODEL_FOLDER} is not empty")
     assert os.listdir(tmp_path) == [LOG]
+
+
+def test_a_model_larger_than_the_machine(ask, monkeypatch):
+    monkeypatch.setattr("ixsearch.runtime.memory.host_memory", lambda: 1000)
+    message = ask()
+    assert "cannot be loaded onto cpu: leave the weights on disk (--offload" in message
+    assert "unexpected" not in message

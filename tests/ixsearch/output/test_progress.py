@@ -4,6 +4,7 @@ import pytest
 from rich.console import Console
 
 from ixsearch.output.progress import RunProgress
+from ixsearch.patterns import IxsearchError
 
 PHASES = {"search": 90.0, "speed": 30.0}
 
@@ -51,12 +52,15 @@ def test_elsewhere_one_line_a_phase(console):
     assert "\x1b" not in console.file.getvalue()
 
 
-def test_an_interrupted_phase_says_so():
+@pytest.mark.parametrize(
+    ("error", "said"), [(KeyboardInterrupt(), "interrupted"), (IxsearchError("x"), "failed")]
+)
+def test_a_phase_that_does_not_end_says_why(error, said):
     console = Console(file=io.StringIO())
-    with pytest.raises(KeyboardInterrupt), RunProgress(PHASES, console=console) as progress:
+    with pytest.raises(type(error)), RunProgress(PHASES, console=console) as progress:
         progress.phase("search")
-        raise KeyboardInterrupt
-    assert console.file.getvalue().rstrip().endswith("interrupted")
+        raise error
+    assert console.file.getvalue().rstrip().endswith(f" s, {said}")
 
 
 def test_seconds_by_phase(monkeypatch):

@@ -134,9 +134,10 @@ def test_out_of_memory_ends_the_largest_request_of_the_step(engine, monkeypatch,
     assert [live.completion.tokens] == answers(engine, [large])
 
 
-def test_a_cache_that_does_not_fit(engine):
+@pytest.mark.parametrize("blocks", [1 << 40, 10**15])
+def test_a_cache_that_does_not_fit(engine, blocks):
     with pytest.raises(MemoryShortError, match=r"a cache of \d+ blocks, 64 tokens each, takes"):
-        engine.serving(1 << 40)
+        engine.serving(blocks)
     assert engine.generate([request(0)])
 
 

@@ -1,0 +1,70 @@
+"""Options that cannot be right are refused at once: before torch is there, and before a phase."""
+
+import subprocess
+import sys
+
+import pytest
+
+from ixsearch.job.sources import Sources, check_sources
+from ixsearch.patterns import IxsearchError
+
+RUN = """
+import sys
+from typer.testing import CliRunner
+from ixsearch.cli.app import app
+done = CliRunner().invoke(app, sys.argv[1:])
+print(done.exit_code, "torch" in sys.modules)
+print(done.stderr)
+"""
+
+
+def run(*args):
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *args], capture_output=True, text=True, check=True
+    )
+    state, _, said = done.stdout.partition("\n")
+    return state, said.strip()
+
+
+@pytest.mark.parametrize("command", [["optimize"], ["evaluate", "--pattern", "F" * 16]])
+def test_a_wrong_option_is_all_that_is_said(command):
+    state, said = run(*command, "--device", "gpu")
+    assert state == "1 False"
+    assert said == "error: --device: 'gpu' is no device: write cpu, cuda or cuda:1"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"device": "meta"}, "--device: 'meta' is no device"),
+        ({"device": "cuda:"}, "--device: 'cuda:' is no device"),
+        ({"documents": "nowhere.jsonl"}, "nowhere.jsonl: No such file"),
+        ({"model": "organisation/name"}, "organisation/name: give --documents FILE"),
+        ({"model": "./nowhere"}, "no such folder: ./nowhere"),
+        ({"latent_norm_eps": float("nan")}, "--latent-norm-eps nan"),
+        ({"device_memory": 3.0}, "--device-memory belongs to --offload"),
+        ({"device_memory": float("inf"), "offload": True}, "--device-memory inf"),
+        ({"offload": True, "questions": 3}, "--offload can only score documents"),
+        ({"context": 500}, "--context belongs to"),
+        ({"documents": "gsm8k-long"}, "give --gsm8k too"),
+        ({"task": "gsm8k"}, "--task gsm8k: its questions do not come"),
+        ({"model": "a/b", "documents": __file__, "questions": 3}, "--questions: there are none"),
+    ],
+)
+def test_what_is_refused(given, words):
+    with pytest.raises(IxsearchError) as caught:
+        check_sources(Sources(**given))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"device": "cuda:1", "questions": 3},
+        {"model": "a/b", "documents": __file__},
+        {"offload": True, "device_memory": 0.5},
+    ],
+)
+def test_what_is_not(given):
+    check_sources(Sources(**given))
