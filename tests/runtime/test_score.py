@@ -8,7 +8,6 @@ import torch
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime import NativeEngine, score
 from ixsearch.runtime.interface import Document
-from ixsearch.runtime.trie import PatternTrie
 
 from .forward import full_forward
 from .oracle import make_model, save
@@ -75,7 +74,7 @@ def test_baseline_diverges_by_exactly_nothing(deepseek):
 
 @pytest.mark.parametrize("state_bytes", [1, 1 << 28])
 def test_a_score_is_the_same_bits_in_any_batch(deepseek_folder, monkeypatch, state_bytes):
-    monkeypatch.setattr(score, "STATE_BYTES", state_bytes)
+    monkeypatch.setitem(score.STATE_BYTES, "cpu", state_bytes)
     batch = NativeEngine.load(deepseek_folder, device="cpu").score(documents(), EVERY)
     alone = NativeEngine.load(deepseek_folder, device="cpu")
     for pattern, row in list(zip(EVERY, batch, strict=True))[::5]:
@@ -111,24 +110,6 @@ def test_baseline_of_a_checkpoint_trained_with_sharing(tmp_path):
     trained, fewer = engine.score(documents(), [Pattern("FSFSSF"), Pattern("FSSSSF")])
     assert sum(s.divergence_sum for s in trained) == 0
     assert sum(s.divergence_sum for s in fewer) > 0
-
-
-def test_trie_shares_prefixes():
-    patterns = [Pattern(p) for p in ["FFFF", "FFFS", "FSFF", "FSFF"]]
-    trie = PatternTrie(patterns)
-    assert [len(level) for level in trie.levels] == [1, 2, 2, 3]
-    assert trie.cost == 8 / 4 and trie.width == 3
-    assert len({trie.leaf(p) for p in patterns}) == 3
-
-
-def test_trie_leads_each_pattern_along_its_letters():
-    trie = PatternTrie(EVERY)
-    for pattern in EVERY:
-        letters, at = "", trie.leaf(pattern)
-        for level in reversed(trie.levels):
-            letters = ("F" if level[at].full else "S") + letters
-            at = level[at].parent
-        assert letters == pattern.letters
 
 
 def test_progress_reaches_the_end(deepseek):
