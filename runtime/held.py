@@ -15,17 +15,18 @@ class HeldStates:
     def __init__(self, baseline: Pattern, room: int) -> None:
         """`room`: bytes that they may take; 0: nothing is kept."""
         self.room = room
-        self._baseline = baseline
-        self._wanted = set(prefixes(baseline.letters))
+        self._baseline = prefixes(baseline.letters)
+        self._wanted = set(self._baseline)
         self._states: dict[str, dict[Prefix, State]] = {}
         self.used = 0
 
     def keep_near(self, patterns: Sequence[Pattern]) -> None:
         """Keep states of these patterns' prefixes, and of the baseline's, from now on; drop others.
 
-        Where room is short, the baseline's come first, then those that are computed first.
+        Where room is short, a document's own baseline comes first, then what is computed first.
         """
-        self._wanted = {p for each in (self._baseline, *patterns) for p in prefixes(each.letters)}
+        others = (p for pattern in patterns for p in prefixes(pattern.letters))
+        self._wanted = {*self._baseline, *others}
         for states in self._states.values():
             for prefix in [p for p in states if p not in self._wanted]:
                 self.used -= states.pop(prefix).nbytes
@@ -40,11 +41,17 @@ class HeldStates:
 
     def offer(self, document: str, prefix: Prefix, state: State) -> None:
         """Keep it, if it is wanted and there is room."""
-        if not self.wants(prefix) or self.used + state.nbytes > self.room:
+        if not self.wants(prefix) or prefix in self.of(document):
             return
-        if prefix not in self._states.setdefault(document, {}):
-            self._states[document][prefix] = state
+        if self.used + state.nbytes + self._reserved(document, prefix, state) <= self.room:
+            self._states.setdefault(document, {})[prefix] = state
             self.used += state.nbytes
+
+    def _reserved(self, document: str, prefix: Prefix, state: State) -> int:
+        """Bytes of the document's baseline that are still to come, for which others make way."""
+        if prefix in self._baseline:
+            return 0
+        return state.nbytes * sum(p not in self.of(document) for p in self._baseline)
 
     def clear(self) -> None:
         """Give all memory back."""
