@@ -65,7 +65,7 @@ def effects_of(
         part = _part(progress, number, len(documents))
         found.append(pair_effects(model, document, draws, generator, part).float().numpy())
         layers, topk = model.config.num_hidden_layers, model.config.index_topk
-        pairs = sum(j - sum(i >= j for i in model.indexer_layers) for j in range(1, layers))
+        pairs = sum(i < j for j in range(layers) for i in model.indexer_layers)
         cost += len(document.tokens) * layers * (2 + 2 * draws)
         cost += max(0, len(document.tokens) - topk) * pairs * attention_share(model.config)
     tokens = tuple(len(d.scored_targets(model.config.index_topk)) for d in documents)
