@@ -116,9 +116,7 @@ class NativeEngine:
     ) -> list[list[DocumentScore]]:
         for pattern in patterns:
             self.model.check_pattern(pattern)
-        for document in documents:
-            self._check_tokens(document.tokens, f"document {document.name}")
-            self._check_document_length(document)
+        self._check_documents(documents)
         return self._scorer.score(documents, patterns, progress)
 
     def score_cost(self, patterns: Sequence[Pattern]) -> float:
@@ -144,6 +142,7 @@ class NativeEngine:
         """As `Engine.pair_effects` says; None with offload, which runs layers forward alone."""
         if not self.model.resident:
             return None
+        self._check_documents(documents)
         effects, layer_tokens = effects_of(self.model, documents, draws, seed, progress)
         self._scorer.layer_tokens += layer_tokens
         return effects
@@ -236,6 +235,11 @@ class NativeEngine:
                 f"cannot {what} with offload: every token would read all weights from disk; only"
                 " documents can be scored. Load without offload on devices that hold the model"
             )
+
+    def _check_documents(self, documents: Sequence[Document]) -> None:
+        for document in documents:
+            self._check_tokens(document.tokens, f"document {document.name}")
+            self._check_document_length(document)
 
     def _check_document_length(self, document: Document) -> None:
         length, there = len(document.tokens), self._info.max_positions
