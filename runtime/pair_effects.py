@@ -123,21 +123,27 @@ def _top_gradients(
 ) -> list[torch.Tensor]:
     """Gradients [T, d] of sum_t v_t . logits_t at the last hidden states, one for each draw."""
     rows = torch.tensor(document.scored_targets(model.config.index_topk), device=model.device) - 1
-    x = last.detach().requires_grad_()
     gradients = [torch.zeros_like(last) for _ in range(draws)]
-    step = max(1, LOGIT_ELEMENTS // model.config.vocab_size)
-    for start in range(0, len(rows), step):
-        part = rows[start : start + step]
+    for part in rows.split(max(1, LOGIT_ELEMENTS // model.config.vocab_size)):
+        x = last[part].requires_grad_()
         with torch.enable_grad():
-            logits = model.logits(model.final_norm(x[part]))
+            logits = model.logits(model.final_norm(x))
         p = logits.detach().double().softmax(-1)
-        for total in gradients:
-            noise = torch.randn(p.shape, generator=generator, dtype=p.dtype).to(p.device)
-            v = p.sqrt() * noise
-            v = v - p * v.sum(-1, keepdim=True)
-            (grad,) = torch.autograd.grad(logits, x, v.to(logits.dtype), retain_graph=True)
-            total += grad
+        for gradient in gradients:
+            v = draw(p, generator).to(logits.dtype)
+            (gradient[part],) = torch.autograd.grad(logits, x, v, retain_graph=True)
     return gradients
+
+
+def draw(p: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Of each row of probabilities a v of mean 0 and covariance diag(p) - p p^T.
+
+    As the one-hot of a sampled label less p has; but where the model is certain, labels are nearly
+    always the same, and what they say of the cost hangs on the rare other one.
+    """
+    noise = torch.randn(p.shape, generator=generator, dtype=p.dtype).to(p.device)
+    v = p.sqrt() * noise
+    return v - p * v.sum(-1, keepdim=True)
 
 
 def _back(
