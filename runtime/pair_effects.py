@@ -54,22 +54,31 @@ def effects_of(
     seed: int,
     progress: Progress | None = None,
 ) -> tuple[PairEffects, int]:
-    """Effects of the documents one after the other, and their cost in layer-tokens.
-
-    A document costs its forward, the layers once more, two forwards for each draw, and the
-    attention of each pair: the share of a layer that its products have.
-    """
+    """Effects of the documents one after the other, and their cost in layer-tokens."""
     generator = torch.Generator().manual_seed(seed)
-    found, cost = [], 0.0
+    layers, topk = model.config.num_hidden_layers, model.config.index_topk
+    tokens = tuple(len(document.scored_targets(topk)) for document in documents)
+    effects = np.zeros((len(documents), draws, layers, layers), dtype=np.float32)
+    cost = 0.0
     for number, document in enumerate(documents):
-        part = _part(progress, number, len(documents))
-        found.append(pair_effects(model, document, draws, generator, part).float().numpy())
-        layers, topk = model.config.num_hidden_layers, model.config.index_topk
-        pairs = sum(i < j for j in range(layers) for i in model.indexer_layers)
-        cost += len(document.tokens) * layers * (2 + 2 * draws)
-        cost += max(0, len(document.tokens) - topk) * pairs * attention_share(model.config)
-    tokens = tuple(len(d.scored_targets(model.config.index_topk)) for d in documents)
-    return PairEffects(np.stack(found), tokens), round(cost)
+        if tokens[number]:
+            part = _part(progress, number, len(documents))
+            effects[number] = pair_effects(model, document, draws, generator, part).numpy()
+            cost += _cost(model, len(document.tokens), draws)
+        if progress is not None:
+            progress((number + 1) / len(documents))
+    return PairEffects(effects, tokens), round(cost)
+
+
+def _cost(model: DsaModel, tokens: int, draws: int) -> float:
+    """Layer-tokens of a document: its forward; all layers but the first once more, and two forwards
+    for each draw; the attention of each pair, by the share of a layer that its products have.
+    """
+    layers = model.config.num_hidden_layers
+    pairs = sum(i < j for j in range(layers) for i in model.indexer_layers)
+    seeing = max(0, tokens - model.config.index_topk)
+    whole = tokens * (layers + (layers - 1) * (1 + 2 * draws))
+    return whole + seeing * pairs * attention_share(model.config)
 
 
 def pair_effects(
@@ -95,7 +104,7 @@ def pair_effects(
         for i in (i for i in model.indexer_layers if i < j):
             effects[:, i, j] = _effect(model, layer_p, own, found.topks[i], by_heads)
         if progress is not None:
-            progress(1 - j / layers)
+            progress((layers - j) / layers)
     return effects
 
 
