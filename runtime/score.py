@@ -182,7 +182,8 @@ class Scorer:
         form = self.model.cache_format
         scratch = form.latent_bytes(c) + form.indexer_bytes(c)
         longest = max(len(document.tokens) for document in documents)
-        work = score_bytes(longest) + longest * layer_bytes(c, self.model.dtype.itemsize)
+        together = max(longest, min(tokens, TOKENS_AT_ONCE[self.model.device.type]))
+        work = score_bytes(together) + together * layer_bytes(c, self.model.dtype.itemsize)
         needed = tokens * (self._state_bytes * (width + 1) + scratch) + work
         place = self.model.device if room is None or needed <= room else HOST
         if not self.model.resident and place.type == "cpu" and needed > host_memory():

@@ -160,3 +160,15 @@ def test_damage_is_told_of_the_right_document(deepseek_folder, together):
     with pytest.raises(IxsearchError, match="document bad"):
         engine.score([*good, bad], [Pattern("FSSSSS")])
     engine.score(good, [Pattern("FSSSSS")])
+
+
+def test_states_make_way_for_a_step_of_many_documents(deepseek_folder, monkeypatch):
+    """A budget that has room for the work on one document, but not on all of them at once."""
+    engine = NativeEngine.load(deepseek_folder, device="cpu", offload=True, device_budget=1 << 20)
+    monkeypatch.setattr(score, "HOST", torch.device("meta"))
+    some = [Document(f"{i}", tuple(tokens_for(i, 60))) for i in range(20)]
+    place = engine._scorer._place_of_states
+    engine.model.state_room = 2 << 20
+    assert place(some, 2) == torch.device("cpu")
+    monkeypatch.setitem(score.TOKENS_AT_ONCE, "cpu", 1 << 15)
+    assert place(some, 2) == torch.device("meta")
