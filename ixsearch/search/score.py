@@ -26,15 +26,16 @@ class TrialScore:
     documents: tuple[DocumentScore, ...]
 
     def extended(self, start: int, more: TrialScore) -> TrialScore:
-        """With the documents from number `start` on, if that is where these end."""
-        if start != len(self.documents):
+        """With those documents from number `start` on that follow on these, if there are any."""
+        known = len(self.documents) - start
+        if not 0 <= known < len(more.documents):
             return self
         return TrialScore(
             self.number,
             self.proposer,
             self.forwards + more.forwards,
             more.finished,
-            (*self.documents, *more.documents),
+            (*self.documents, *more.documents[known:]),
         )
 
     @cached_property

@@ -99,8 +99,8 @@ class PatternStudy:
     def scores(self) -> dict[Pattern, TrialScore]:
         """What is known of every pattern, in the order of trials.
 
-        Of two trials over the same documents the first counts; one whose first documents are
-        missing counts once they are there.
+        Of a document that two trials have, the score of that which begins earlier counts, else of
+        the first; a trial whose documents do not follow on others counts once they do.
         """
         finished = (TrialState.COMPLETE, TrialState.PRUNED)
         for trial in self.optuna.get_trials(deepcopy=False, states=finished):

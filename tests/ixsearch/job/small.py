@@ -194,22 +194,31 @@ def read_trials(storage: Path) -> list[FrozenTrial]:
     return trials
 
 
-def finished_trials(storage: Path) -> dict[str, list[Any]]:
-    """Of every finished pattern all that must not depend on when it was scored."""
-    trials = [t for t in read_trials(storage) if t.state == TrialState.COMPLETE]
-    patterns = [trial.user_attrs["pattern"] for trial in trials]
-    assert len(set(patterns)) == len(patterns), "a pattern was scored twice"
+FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
+PASSING = ("worker", "forwards")
+"""What of a trial depends on when it was scored: who did it, and what layers its batch shared."""
+
+
+def finished_trials(storage: Path) -> dict[tuple[str, int], list[Any]]:
+    """Of every finished pattern and its first document all that must not depend on the rest."""
+    trials = [t for t in read_trials(storage) if t.state in FINISHED]
+    keys = [(t.user_attrs["pattern"], t.user_attrs["documents"][0]) for t in trials]
+    assert len(set(keys)) == len(keys), "a document of a pattern was scored twice"
     return {
-        pattern: [t.values, t.params, {k: v for k, v in t.user_attrs.items() if k != "worker"}]
-        for pattern, t in zip(patterns, trials, strict=True)
+        key: [t.state, t.values, t.params, _lasting(t.user_attrs)]
+        for key, t in zip(keys, trials, strict=True)
     }
+
+
+def _lasting(attributes: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in attributes.items() if key not in PASSING}
 
 
 def count_finished(storage: Path) -> int:
     """While another process writes."""
     try:
         with closing(sqlite3.connect(f"file:{storage}?mode=ro", uri=True)) as database:
-            query = "SELECT COUNT(*) FROM trials WHERE state = 'COMPLETE'"
+            query = "SELECT COUNT(*) FROM trials WHERE state IN ('COMPLETE', 'PRUNED')"
             return database.execute(query).fetchone()[0]
     except sqlite3.Error:  # not made yet
         return 0

@@ -224,7 +224,7 @@ def test_documents_that_cannot_see_a_pattern(ask, tmp_path):
         ("retention", "0.01", [f"0 F layers of {LAYERS}"]),
         ("retention", "1/0", ["not a share such as 0.5"]),
         ("retention", "", ["empty entry"]),
-        ("search", "gredy", ["'gredy'", "use lazy-greedy or greedy"]),
+        ("search", "gredy", ["'gredy'", "use auto or path or lazy-greedy or greedy"]),
         ("device", "gpu", ["--device", "'gpu'", "write cpu, cuda"]),
         ("device", "mps", ["--device", "'mps'", "write cpu, cuda"]),
     ],

@@ -18,6 +18,7 @@ from ixsearch.output.folder_check import listed_files
 from ixsearch.patterns import read_pattern_file
 
 from .small import (
+    FINISHED,
     count_finished,
     finished_trials,
     kill,
@@ -66,7 +67,7 @@ def check_it_ends_undisturbed(finished, args, cwd, monkeypatch):
     code, out, _ = run(*args)
     assert code == 0
     assert json.loads(out)["totals"]["evaluations"] == left
-    assert {t.state for t in read_trials(STORAGE)} <= {TrialState.COMPLETE, TrialState.FAIL}
+    assert {t.state for t in read_trials(STORAGE)} <= {*FINISHED, TrialState.FAIL}
     assert finished_trials(cwd / STORAGE) == finished_trials(finished.storage)
     assert without_speed(json.loads(out)) == without_speed(finished.said)
     for file in ("pattern.yaml", "overrides/vllm.yaml", "overrides/sglang.yaml"):

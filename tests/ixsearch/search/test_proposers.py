@@ -4,26 +4,17 @@ from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.search.greedy import Greedy
 from ixsearch.search.lazy_greedy import LazyGreedy
 from ixsearch.search.plan import estimate_forwards
-from ixsearch.search.proposer import Problem
-from ixsearch.search.strategy import proposers
-from ixsearch.search.swaps import Swaps
+from ixsearch.search.strategy import SEARCHES, proposers
 from ixsearch.search.uniform import Uniform
 
-from .fake_engine import additive, rugged, space_of, trie_cost
+from .fake_engine import DOCUMENTS, additive, rugged, space_of, trie_cost
+from .play import patterns_of, play
 
 BUDGETS = (12, 10, 8, 5, 4)
 
 
-def play(space, budgets, *proposers, landscape=rugged):
-    """Runs proposers by hand: the problem at the end and the batches of each."""
-    problem = Problem(space, budgets, {space.baseline: 0.0}, trie_cost)
-    batches = []
-    for proposer in proposers:
-        batches.append([])
-        for batch in proposer.batches(problem):
-            batches[-1].append(batch)
-            problem.scores.update((p, landscape(p)) for p in batch)
-    return problem, batches
+def cost_of(asks):
+    return sum(trie_cost(ask.patterns) * ask.documents / len(DOCUMENTS) for ask in asks)
 
 
 def brute_greedy(pattern, budget, landscape, free):
@@ -37,27 +28,28 @@ def brute_greedy(pattern, budget, landscape, free):
 
 def test_greedy_is_algorithm_1():
     space = space_of(12, pinned=(5,), indexer_layers=tuple(i for i in range(12) if i != 8))
-    problem, (batches,) = play(space, (8, 4), Greedy())
+    problem, (asks,) = play(space, (8, 4), Greedy())
     path = brute_greedy(space.baseline, 4, rugged, space.free_layers)
-    assert [problem.best(n) for n in range(10, 3, -1)] == path
-    assert [len(b) for b in batches] == [9, 8, 7, 6, 5, 4, 3]
+    assert [problem.scores.best(n) for n in range(10, 3, -1)] == path
+    assert [len(a.patterns) for a in asks] == [9, 8, 7, 6, 5, 4, 3]
+    assert {a.documents for a in asks} == {len(DOCUMENTS)}
+    assert [list(a.near) for a in asks] == [[p] for p in (space.baseline, *path[:-1])]
 
 
 def test_greedy_breaks_ties_by_the_later_layer():
-    problem, _ = play(space_of(6), (3,), Greedy(), landscape=lambda p: float(6 - p.num_full))
-    assert problem.best(3) == Pattern("FFFSSS")
-    problem, _ = play(space_of(6), (3,), LazyGreedy(2), landscape=lambda p: float(6 - p.num_full))
-    assert problem.best(3) == Pattern("FFFSSS")
+    for proposer in (Greedy(), LazyGreedy(2)):
+        problem, _ = play(space_of(6), (3,), proposer, landscape=lambda p: float(6 - p.num_full))
+        assert problem.scores.best(3) == Pattern("FFFSSS")
 
 
 def test_lazy_greedy_takes_the_same_path_on_an_additive_landscape_for_half_the_work():
     greedy, (whole,) = play(space_of(16), BUDGETS, Greedy(), landscape=additive)
     lazy, (part,) = play(space_of(16), BUDGETS, LazyGreedy(), landscape=additive)
     for budget in range(4, 16):
-        assert lazy.best(budget) == greedy.best(budget)
-    assert sum(map(len, whole)) == sum(range(4, 16)) == 114
-    assert sum(map(len, part)) == 15 + 11 * 4 == 59
-    assert sum(map(trie_cost, part)) < 0.65 * sum(map(trie_cost, whole))
+        assert lazy.scores.best(budget) == greedy.scores.best(budget)
+    assert len(patterns_of(whole)) == sum(range(4, 16)) == 114
+    assert len(patterns_of(part)) == 15 + 11 * 4 == 59
+    assert cost_of(part) < 0.65 * cost_of(whole)
 
 
 @pytest.mark.parametrize("width", [1, 3, 4])
@@ -68,66 +60,49 @@ def test_lazy_greedy_measures_on_until_no_old_value_is_better(width):
         return additive(p) ** 3
 
     greedy, _ = play(space_of(14), (3,), Greedy(), landscape=landscape)
-    lazy, (batches,) = play(space_of(14), (3,), LazyGreedy(width), landscape=landscape)
-    assert [lazy.best(n) for n in range(3, 14)] == [greedy.best(n) for n in range(3, 14)]
-    assert sum(map(len, batches)) > 13 + 10 * width
-    assert max(map(len, batches[1:])) <= width
+    lazy, (asks,) = play(space_of(14), (3,), LazyGreedy(width), landscape=landscape)
+    for budget in range(3, 14):
+        assert lazy.scores.best(budget) == greedy.scores.best(budget)
+    assert len(patterns_of(asks)) > 13 + 10 * width
+    assert max(len(ask.patterns) for ask in asks[1:]) <= width
 
 
-@pytest.mark.parametrize("start", [Greedy, LazyGreedy])
-def test_swaps_never_worsen_and_do_improve(start):
-    space = space_of(16)
-    before, _ = play(space, BUDGETS, Uniform(), start())
-    after, (*_, swaps) = play(space, BUDGETS, Uniform(), start(), Swaps(40.0))
-    old = [before.scores[before.best(b)] for b in BUDGETS]
-    new = [after.scores[after.best(b)] for b in BUDGETS]
-    assert all(a <= b for a, b in zip(new, old, strict=True))
-    assert sum(new) < sum(old)
-    for move in (p for batch in swaps for p in batch):
-        assert space.contains(move)
-        assert move.num_full in BUDGETS
-
-
-@pytest.mark.parametrize("limit", [0.0, 0.9, 5.0, 12.0])
-def test_swaps_stay_within_their_limit(limit):
-    _, (*_, swaps) = play(space_of(16), BUDGETS, LazyGreedy(), Swaps(limit))
-    cost = sum(map(trie_cost, swaps))
-    assert cost <= limit
-    assert cost > limit - 1.5
-    if limit == 12:
-        assert {p.num_full for batch in swaps for p in batch} == set(BUDGETS)
-
-
-def test_swaps_end_when_nothing_is_left_to_swap():
-    problem, _ = play(space_of(5), (5, 3, 1), Greedy(), Swaps(1000.0))
-    assert {p for p in problem.scores if p.num_full == 3} >= set(space_of(5).swaps(problem.best(3)))
+def test_lazy_greedy_as_a_start_asks_for_the_first_rung_only():
+    whole, (asks,) = play(space_of(12), (4,), LazyGreedy(), landscape=additive)
+    problem, (start,) = play(space_of(12), (4,), LazyGreedy(first_rung=True), landscape=additive)
+    assert {ask.documents for ask in start} == {problem.rungs[0]} != {len(DOCUMENTS)}
+    assert patterns_of(start) == patterns_of(asks)
+    assert problem.scores.best(4) is None
+    assert problem.scores.best(4, problem.rungs[0]) == whole.scores.best(4)
 
 
 def test_uniform_is_one_batch():
-    _, (batches,) = play(space_of(16), (8, 4), Uniform())
-    assert batches == [[Pattern("FS" * 8), Pattern("FSSS" * 4)]]
+    _, ((ask,),) = play(space_of(16), (8, 4), Uniform())
+    assert ask.patterns == [Pattern("FS" * 8), Pattern("FSSS" * 4)]
+    assert ask.documents == len(DOCUMENTS)
 
 
-def test_replay_with_the_same_scores_proposes_the_same():
-    _, first = play(space_of(16), BUDGETS, *proposers())
-    _, again = play(space_of(16), BUDGETS, *proposers())
+@pytest.mark.parametrize("search", SEARCHES)
+def test_replay_with_the_same_scores_proposes_the_same(search):
+    _, first = play(space_of(16), BUDGETS, *proposers(search))
+    _, again = play(space_of(16), BUDGETS, *proposers(search))
     assert first == again
 
 
-def test_estimate_is_near_what_a_search_costs():
+def test_estimate_is_near_what_greedy_costs():
     space = space_of(16)
-    estimates = estimate_forwards(proposers("greedy"), space, BUDGETS, trie_cost)
-    _, batches = play(space, BUDGETS, *proposers("greedy"))
-    actual = [sum(map(trie_cost, each)) for each in batches]
-    assert estimates == pytest.approx(actual, rel=0.15)
+    steps = proposers("greedy")
+    estimates = estimate_forwards(steps, space, BUDGETS, len(DOCUMENTS), trie_cost)
+    _, asks = play(space, BUDGETS, *proposers("greedy"))
+    assert estimates == pytest.approx([cost_of(each) for each in asks], rel=0.15)
 
 
-def test_deep_models_are_proposed_for_quickly():
+def test_lazy_greedy_needs_few_patterns_on_a_deep_model():
     space = space_of(78)
-    _, batches = play(space, (39, 20), *proposers(), landscape=additive)
-    assert [sum(map(len, each)) for each in batches][:2] == [2, 77 + 57 * 4]
+    _, asks = play(space, (39, 20), *proposers("lazy-greedy"), landscape=additive)
+    assert [len(patterns_of(each)) for each in asks] == [2, 77 + 57 * 4]
 
 
 def test_unknown_search():
-    with pytest.raises(IxsearchError, match="no search is called 'tpe': use lazy-greedy or greedy"):
+    with pytest.raises(IxsearchError, match="'tpe': use auto or path or lazy-greedy or greedy"):
         proposers("tpe")

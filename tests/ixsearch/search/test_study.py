@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from itertools import permutations
 from unittest.mock import MagicMock
 
 import optuna
@@ -11,6 +12,7 @@ from ixsearch.results import Quality
 from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search import worker
 from ixsearch.search.identity import check_identity, identity_of
+from ixsearch.search.score import to_columns
 from ixsearch.search.study import Proposal
 
 from . import fake_engine
@@ -236,3 +238,126 @@ def test_an_interrupt_while_trials_are_added_leaves_none_running(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         study.begin([Proposal(Pattern(p), "test", 0, 2) for p in ("FFFS", "FFSF", "FSFF")])
     assert [t.state for t in study.optuna.get_trials()] == [TrialState.FAIL]
+
+
+MANY = tuple(DocumentScore(5 + i, 0.3 * i + 0.1, 0.7 / (i + 1), (i % 2 == 0,)) for i in range(8))
+
+
+def open_many(storage):
+    return fake_engine.open_study(storage, SPACE, number=len(MANY))
+
+
+def slice_of(study, pattern, start, stop, forwards=0.5):
+    (trial,) = study.begin([Proposal(pattern, "greedy", start, stop)])
+    study.finish(trial, MANY[start:stop], forwards)
+    return study.optuna.get_trials()[trial.number]
+
+
+def test_a_pattern_that_grows_is_pruned_until_its_last_document(url):
+    study = open_many(url)
+    trials = [slice_of(study, A, *ends) for ends in ((0, 2), (2, 4), (4, 8))]
+    assert [t.state for t in trials] == [TrialState.PRUNED] * 2 + [TrialState.COMPLETE]
+    assert [t.values for t in trials] == [None, None, [Quality.of(MANY).divergence, 4]]
+    seen = [Quality.of(MANY[:stop]) for stop in (2, 4, 8)]
+    assert [t.user_attrs["loss"] for t in trials] == [q.loss for q in seen]
+    assert [t.user_attrs["scored_tokens"] for t in trials] == [q.tokens for q in seen]
+    assert [len(t.user_attrs["document_scores"]["tokens"]) for t in trials] == [2, 2, 4]
+    score = open_many(url).scores()[A]
+    assert (score.documents, score.number, score.forwards) == (MANY, 0, 1.5)
+    assert score.quality == Quality.of(MANY)
+
+
+def test_rows_say_on_how_many_documents():
+    study = open_many(memory())
+    slice_of(study, A, 0, 4)
+    slice_of(study, B, 0, 8)
+    a, b = study.rows()
+    assert (a.pattern, a.documents, a.complete) == (A, 4, False)
+    assert (b.pattern, b.documents, b.complete) == (B, 8, True)
+    assert a.divergence == Quality.of(MANY[:4]).divergence
+
+
+@pytest.mark.parametrize("order", list(permutations([(0, 3), (3, 5), (5, 8)])))
+def test_slices_merge_in_any_order(order):
+    """As other workers may finish them; what lacks its beginning waits for it."""
+    study = open_many(memory())
+    trials = [study.begin([Proposal(A, "greedy", *ends)])[0] for ends in order]
+    known = {}
+    for trial, (start, stop) in zip(trials, order, strict=True):
+        told(study, trial, start, stop)
+        known[start] = stop
+        reach = 0
+        while reach in known:
+            reach = known[reach]
+        scores = open_many_again(study).scores()
+        assert (scores[A].documents if A in scores else ()) == MANY[:reach]
+    assert study.scores()[A].documents == MANY
+
+
+def told(study, trial, start, stop):
+    """Finished by a worker that knew all documents before."""
+    trial.set_user_attr("forwards", 0.5)
+    trial.set_user_attr("document_scores", to_columns(MANY[start:stop]))
+    if stop == len(MANY):
+        study.optuna.tell(trial, (1.0, 4))
+    else:
+        study.optuna.tell(trial, state=TrialState.PRUNED)
+
+
+def open_many_again(study):
+    return open_many(study.optuna._storage)
+
+
+def test_the_same_documents_twice_count_once():
+    study = open_many(memory())
+    for start, stop in ((0, 3), (0, 3), (3, 8), (3, 8)):
+        slice_of(study, A, start, stop)
+    score = study.scores()[A]
+    assert (score.documents, score.number, score.forwards) == (MANY, 0, 1.0)
+
+
+@pytest.mark.parametrize("ends", [[(0, 3), (0, 8)], [(0, 8), (0, 3)], [(0, 5), (3, 8)]])
+def test_slices_that_overlap_lose_nothing(ends):
+    """Two workers that asked for different rungs of one pattern."""
+    study = open_many(memory())
+    for start, stop in ends:
+        slice_of(study, A, start, stop)
+    assert study.scores()[A].documents == MANY
+    assert study.rows()[0].complete
+
+
+def test_a_kill_between_slices_loses_only_the_one_in_flight():
+    storage = memory()
+    study = open_many(storage)
+    slice_of(study, A, 0, 3)
+    study._worker = {**study._worker, "started": 1}
+    study.begin([Proposal(A, "greedy", 3, 8)])
+    again = open_many(storage)
+    assert states(again) == [TrialState.PRUNED, TrialState.FAIL]
+    assert again.scores()[A].documents == MANY[:3]
+    slice_of(again, A, 3, 8)
+    assert again.scores()[A].documents == MANY
+
+
+def test_a_study_of_version_0_1_is_read():
+    """Its trials do not say which documents: they are all of them."""
+    study = open_many(memory())
+    letters = {f"layer_{i:02d}": letter for i, letter in enumerate(A.letters)}
+    old = optuna.trial.create_trial(
+        values=(Quality.of(MANY).divergence, 4.0),
+        params=letters,
+        distributions=study._distributions(),
+        user_attrs={
+            "pattern": A.letters,
+            "proposer": "lazy-greedy",
+            "worker": {"host": "h", "pid": 1, "started": 1},
+            "forwards": 0.5,
+            "loss": 0.1,
+            "scored_tokens": 3,
+            "document_scores": to_columns(MANY),
+        },
+    )
+    study.optuna.add_trial(old)
+    (row,) = open_many_again(study).rows()
+    assert (row.pattern, row.documents, row.complete) == (A, 8, True)
+    assert row.divergence == Quality.of(MANY).divergence
