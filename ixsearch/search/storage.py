@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 from contextlib import closing, suppress
@@ -32,6 +33,8 @@ def shown_url(url: str) -> str:
 
 def open_storage(text: str) -> optuna.storages.BaseStorage:
     """Opens, or makes, the storage. Raises `IxsearchError` when it cannot be opened."""
+    # What it logs is an error that is raised as well: of Ctrl-C, say, in the middle of a query.
+    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
     url = storage_url(text)
     options = {}
     if url.startswith("sqlite"):

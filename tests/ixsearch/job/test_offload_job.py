@@ -93,12 +93,12 @@ def test_the_switches_reach_the_engine(place, tmp_path):
     """A large eps changes scores, and a study does not mix the two."""
     model, texts = place
     args = ("--model", model, "--documents", texts)
-    assert compared(*args) != compared(*args, "--latent-norm-eps", "0.5")
+    assert compared(*args) != compared(*args, "--latent-norm-eps", "0.1")
     search = ("optimize", model, "--documents", texts, "--offload", "--budget", "2")
     kept = ("--out", tmp_path / "out", "--storage", tmp_path / "s.db")
     assert run(*search, *kept, "--n-trials", 3)[0] == 0
-    text = refused(*search, *kept, "--latent-norm-eps", "0.5")
-    assert "latent_norm_eps: not set in the study, 0.5 now" in text
+    text = refused(*search, *kept, "--latent-norm-eps", "0.1")
+    assert "latent_norm_eps: not set in the study, 0.1 now" in text
 
 
 def test_a_limit_on_the_memory_of_the_device(place, monkeypatch):
