@@ -56,9 +56,10 @@ def optimize(
         str,
         typer.Option(
             metavar="NAME",
-            help="lazy-greedy, or greedy: the paper's Algorithm 1. Swaps follow either.",
+            help="auto: from the effects of every pair of layers, then guided and raced. Or path"
+            " (these effects alone), lazy-greedy, greedy (the paper's Algorithm 1).",
         ),
-    ] = "lazy-greedy",
+    ] = "auto",
     storage: Annotated[
         str,
         typer.Option(
