@@ -6,6 +6,7 @@ import platform
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from ixsearch.patterns import IxsearchError, ModelError, Pattern
@@ -15,6 +16,7 @@ from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.device import usable_device, usable_dtype
 from ixsearch.runtime.fingerprint import fingerprint
 from ixsearch.runtime.generate import blocks_wanted, generate
+from ixsearch.runtime.index_overlap import index_overlap
 from ixsearch.runtime.interface import (
     Document,
     DocumentScore,
@@ -29,6 +31,7 @@ from ixsearch.runtime.measure import measure
 from ixsearch.runtime.memory import MemoryShortError
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.offload import load_offloaded
+from ixsearch.runtime.pair_costs import Pair, pair_costs
 from ixsearch.runtime.pair_effects import effects_of
 from ixsearch.runtime.score import Scorer
 from ixsearch.runtime.serving import Limits, Serving
@@ -146,6 +149,27 @@ class NativeEngine:
         effects, layer_tokens = effects_of(self.model, documents, draws, seed, progress)
         self._scorer.layer_tokens += layer_tokens
         return effects
+
+    def pair_costs(
+        self,
+        documents: Sequence[Document],
+        pairs: Sequence[Pair] | None = None,
+        progress: Progress | None = None,
+    ) -> np.ndarray:
+        """Measured costs [L, L] of pairs: see `ixsearch.runtime.pair_costs`."""
+        self._require_resident("measure pairs of layers")
+        self._check_documents(documents)
+        costs, layer_tokens = pair_costs(self.model, documents, pairs, progress)
+        self._scorer.layer_tokens += layer_tokens
+        return costs
+
+    def index_overlap(self, documents: Sequence[Document]) -> np.ndarray:
+        """Shares [L, L] of common indices: see `ixsearch.runtime.index_overlap`."""
+        self._require_resident("compare the indices of layers")
+        self._check_documents(documents)
+        shares, layer_tokens = index_overlap(self.model, documents)
+        self._scorer.layer_tokens += layer_tokens
+        return shares
 
     def set_pattern(self, pattern: Pattern) -> None:
         """The pattern for `generate`, `measure` and each later `serving`.
