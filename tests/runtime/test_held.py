@@ -1,6 +1,8 @@
 """States that are kept between batches: what they save, what they take, and that no bit moves."""
 
+import gc
 import random
+import weakref
 
 import pytest
 import torch
@@ -159,9 +161,6 @@ def test_the_predicted_cost_is_what_is_counted(deepseek_folder):
 
 def test_memory_comes_back(deepseek_folder):
     """The tensors are gone, not just their count."""
-    import gc
-    import weakref
-
     engine = engine_with(deepseek_folder)
     engine.keep_near([Pattern("FSFSFS")])
     engine.score(documents(), [Pattern("FSFSFS")])
