@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -28,7 +29,7 @@ from ixsearch.runtime.interface import (
     Workload,
 )
 from ixsearch.runtime.measure import measure
-from ixsearch.runtime.memory import MemoryShortError
+from ixsearch.runtime.memory import MemoryShortError, within_memory
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.offload import load_offloaded
 from ixsearch.runtime.pair_costs import Pair, pair_costs
@@ -43,6 +44,7 @@ from ixsearch.runtime.trie import PatternTrie, prefixes
 from ixsearch.runtime.whole_numbers import are_tokens
 
 FP8_MODES = ("keep", "dequantise")
+Found = TypeVar("Found")
 
 
 class NativeEngine:
@@ -146,7 +148,9 @@ class NativeEngine:
         if not self.model.resident:
             return None
         self._check_documents(documents)
-        effects, layer_tokens = effects_of(self.model, documents, draws, seed, progress)
+        effects, layer_tokens = self._over_pairs(
+            documents, lambda: effects_of(self.model, documents, draws, seed, progress)
+        )
         self._scorer.layer_tokens += layer_tokens
         return effects
 
@@ -159,7 +163,9 @@ class NativeEngine:
         """Measured costs [L, L] of pairs: see `ixsearch.runtime.pair_costs`."""
         self._require_resident("measure pairs of layers")
         self._check_documents(documents)
-        costs, layer_tokens = pair_costs(self.model, documents, pairs, progress)
+        costs, layer_tokens = self._over_pairs(
+            documents, lambda: pair_costs(self.model, documents, pairs, progress)
+        )
         self._scorer.layer_tokens += layer_tokens
         return costs
 
@@ -167,7 +173,9 @@ class NativeEngine:
         """Shares [L, L] of common indices: see `ixsearch.runtime.index_overlap`."""
         self._require_resident("compare the indices of layers")
         self._check_documents(documents)
-        shares, layer_tokens = index_overlap(self.model, documents)
+        shares, layer_tokens = self._over_pairs(
+            documents, lambda: index_overlap(self.model, documents)
+        )
         self._scorer.layer_tokens += layer_tokens
         return shares
 
@@ -252,6 +260,26 @@ class NativeEngine:
     def measure(self, workload: Workload) -> Timing:
         self._require_resident("measure speed")
         return measure(self.model, self._pattern, workload)
+
+    def _over_pairs(self, documents: Sequence[Document], run: Callable[[], Found]) -> Found:
+        """What is computed of all pairs of layers; kept states give way where memory is short."""
+        device, held = self.model.device, self._scorer.held
+
+        def too_large(said: str) -> str:
+            longest = max(len(document.tokens) for document in documents)
+            return (
+                f"out of memory on {device}: pairs of layers cannot be compared on documents of"
+                f" {longest:,} tokens: give shorter documents"
+                f" ({said}; {self.model.memory(self._info.baseline)})"
+            )
+
+        try:
+            return within_memory(run, device, too_large)
+        except MemoryShortError:
+            if not held.used:
+                raise
+        held.clear()
+        return within_memory(run, device, too_large)
 
     def _require_resident(self, what: str) -> None:
         if not self.model.resident:

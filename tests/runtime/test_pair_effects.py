@@ -17,6 +17,7 @@ from ixsearch import kernels
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime import NativeEngine, pair_effects, work
 from ixsearch.runtime.interface import Document
+from ixsearch.runtime.memory import MemoryShortError
 from ixsearch.runtime.model import DecoderLayer
 from ixsearch.runtime.not_finite import NotFiniteError
 from ixsearch.runtime.pair_effects import draw
@@ -251,6 +252,40 @@ def test_damaged_weights_are_named(deepseek_folder):
     engine = NativeEngine.load(deepseek_folder, device="cpu")
     engine.model.layers[3].mlp_norm[0] = float("nan")
     with pytest.raises(NotFiniteError, match=r"document marked .* first in layer 3"):
+        engine.pair_effects(documents(), 1, 0)
+
+
+def scarce(monkeypatch, failures):
+    """Memory runs out so often on the way back through a layer."""
+    left, plain = list(range(failures)), pair_effects._back
+
+    def fail(*args):
+        if left:
+            left.pop()
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return plain(*args)
+
+    monkeypatch.setattr(pair_effects, "_back", fail)
+
+
+def test_kept_states_give_way_where_memory_is_short(deepseek_folder, monkeypatch):
+    engine = NativeEngine.load(deepseek_folder, device="cpu")
+    want = engine.pair_effects(documents(), 1, 0).effects_NVLL
+    engine.score(documents(), [Pattern("FSFSFS")])
+    scarce(monkeypatch, failures=1)
+    before = engine.layer_tokens
+    assert engine._scorer.held.used > 0
+    assert np.array_equal(engine.pair_effects(documents(), 1, 0).effects_NVLL, want)
+    assert engine._scorer.held.used == 0 and engine.layer_tokens > before
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_memory_that_is_short_is_told(deepseek_folder, monkeypatch, failures):
+    engine = NativeEngine.load(deepseek_folder, device="cpu")
+    if failures == 2:
+        engine.score(documents(), [Pattern("FSFSFS")])
+    scarce(monkeypatch, failures)
+    with pytest.raises(MemoryShortError, match="documents of 90 tokens: give shorter documents"):
         engine.pair_effects(documents(), 1, 0)
 
 
