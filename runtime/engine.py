@@ -276,9 +276,8 @@ class NativeEngine:
         try:
             return within_memory(run, device, too_large)
         except MemoryShortError:
-            if not held.used:
+            if not held.give_way():
                 raise
-        held.clear()
         return within_memory(run, device, too_large)
 
     def _require_resident(self, what: str) -> None:
