@@ -5,7 +5,9 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
+import numpy as np
 import torch
 
 from ixsearch.patterns import IxsearchError, ModelError, Pattern
@@ -15,6 +17,7 @@ from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.device import usable_device, usable_dtype
 from ixsearch.runtime.fingerprint import fingerprint
 from ixsearch.runtime.generate import blocks_wanted, generate
+from ixsearch.runtime.index_overlap import index_overlap
 from ixsearch.runtime.interface import (
     Document,
     DocumentScore,
@@ -26,9 +29,10 @@ from ixsearch.runtime.interface import (
     Workload,
 )
 from ixsearch.runtime.measure import measure
-from ixsearch.runtime.memory import MemoryShortError
+from ixsearch.runtime.memory import MemoryShortError, within_memory
 from ixsearch.runtime.model import DsaModel
 from ixsearch.runtime.offload import load_offloaded
+from ixsearch.runtime.pair_costs import Pair, pair_costs
 from ixsearch.runtime.pair_effects import effects_of
 from ixsearch.runtime.score import Scorer
 from ixsearch.runtime.serving import Limits, Serving
@@ -40,6 +44,7 @@ from ixsearch.runtime.trie import PatternTrie, prefixes
 from ixsearch.runtime.whole_numbers import are_tokens
 
 FP8_MODES = ("keep", "dequantise")
+Found = TypeVar("Found")
 
 
 class NativeEngine:
@@ -143,9 +148,36 @@ class NativeEngine:
         if not self.model.resident:
             return None
         self._check_documents(documents)
-        effects, layer_tokens = effects_of(self.model, documents, draws, seed, progress)
+        effects, layer_tokens = self._over_pairs(
+            documents, lambda: effects_of(self.model, documents, draws, seed, progress)
+        )
         self._scorer.layer_tokens += layer_tokens
         return effects
+
+    def pair_costs(
+        self,
+        documents: Sequence[Document],
+        pairs: Sequence[Pair] | None = None,
+        progress: Progress | None = None,
+    ) -> np.ndarray:
+        """Measured costs [L, L] of pairs: see `ixsearch.runtime.pair_costs`."""
+        self._require_resident("measure pairs of layers")
+        self._check_documents(documents)
+        costs, layer_tokens = self._over_pairs(
+            documents, lambda: pair_costs(self.model, documents, pairs, progress)
+        )
+        self._scorer.layer_tokens += layer_tokens
+        return costs
+
+    def index_overlap(self, documents: Sequence[Document]) -> np.ndarray:
+        """Shares [L, L] of common indices: see `ixsearch.runtime.index_overlap`."""
+        self._require_resident("compare the indices of layers")
+        self._check_documents(documents)
+        shares, layer_tokens = self._over_pairs(
+            documents, lambda: index_overlap(self.model, documents)
+        )
+        self._scorer.layer_tokens += layer_tokens
+        return shares
 
     def set_pattern(self, pattern: Pattern) -> None:
         """The pattern for `generate`, `measure` and each later `serving`.
@@ -228,6 +260,25 @@ class NativeEngine:
     def measure(self, workload: Workload) -> Timing:
         self._require_resident("measure speed")
         return measure(self.model, self._pattern, workload)
+
+    def _over_pairs(self, documents: Sequence[Document], run: Callable[[], Found]) -> Found:
+        """What is computed of all pairs of layers; kept states give way where memory is short."""
+        device, held = self.model.device, self._scorer.held
+
+        def too_large(said: str) -> str:
+            longest = max(len(document.tokens) for document in documents)
+            return (
+                f"out of memory on {device}: pairs of layers cannot be compared on documents of"
+                f" {longest:,} tokens: give shorter documents"
+                f" ({said}; {self.model.memory(self._info.baseline)})"
+            )
+
+        try:
+            return within_memory(run, device, too_large)
+        except MemoryShortError:
+            if not held.give_way():
+                raise
+        return within_memory(run, device, too_large)
 
     def _require_resident(self, what: str) -> None:
         if not self.model.resident:

@@ -53,6 +53,16 @@ class HeldStates:
             return 0
         return state.nbytes * sum(p not in self.of(document) for p in self._baseline)
 
+    def give_way(self) -> bool:
+        """Memory ran out: give all back, and from now on take half of that at most. False if there
+        was nothing to give.
+        """
+        found = self.used > 0
+        if found:
+            self.room = self.used // 2
+        self.clear()
+        return found
+
     def clear(self) -> None:
         """Give all memory back."""
         self._states.clear()

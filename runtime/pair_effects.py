@@ -12,14 +12,13 @@ Letters: V draws of v; L layers; others as in `ixsearch.kernels`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from ixsearch import kernels
 from ixsearch.runtime.attention import Projected
-from ixsearch.runtime.cache import LayerCache, blocks_for
+from ixsearch.runtime.baseline_forward import BaselineForward
 from ixsearch.runtime.indexer import TopK
 from ixsearch.runtime.interface import Document, PairEffects, Progress
 from ixsearch.runtime.model import DecoderLayer, DsaModel
@@ -35,16 +34,6 @@ def _part(progress: Progress | None, number: int, documents: int) -> Progress | 
     if progress is None:
         return None
     return lambda share: progress((number + share) / documents)
-
-
-@dataclass(frozen=True)
-class _Forward:
-    """The all-F forward of a document: what each layer began with, and what it selected."""
-
-    step: Step
-    inputs: list[torch.Tensor]
-    topks: list[TopK]
-    last: torch.Tensor
 
 
 def effects_of(
@@ -95,7 +84,7 @@ def pair_effects(
 
     Only one layer's graph is alive at a time: each is computed again on the way back.
     """
-    found = _forward(model, document)
+    found = BaselineForward.of(model, document)
     gradients = _top_gradients(model, document, found.last, draws, generator)
     layers = model.config.num_hidden_layers
     effects = torch.zeros(draws, layers, layers, dtype=torch.float64)
@@ -106,21 +95,6 @@ def pair_effects(
         if progress is not None:
             progress((layers - j) / layers)
     return effects
-
-
-@torch.no_grad()
-def _forward(model: DsaModel, document: Document) -> _Forward:
-    table = list(range(blocks_for(len(document.tokens))))
-    step = Step.prefill(table, 0, len(document.tokens), model.device)
-    scratch = LayerCache.allocate(model.config, True, len(table), model.cache_format, model.device)
-    x = model.embed(torch.tensor(document.tokens, device=model.device))
-    inputs, topks, carried = [], [], None
-    for number, layer in enumerate(model.layers):
-        inputs.append(x)
-        full = number in model.indexer_layers
-        x, carried = layer(x, full, carried, scratch, model.table, step)
-        topks.append(carried)
-    return _Forward(step, inputs, topks, x)
 
 
 def _top_gradients(
@@ -156,7 +130,7 @@ def draw(p: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def _back(
-    model: DsaModel, number: int, found: _Forward, gradients: Sequence[torch.Tensor]
+    model: DsaModel, number: int, found: BaselineForward, gradients: Sequence[torch.Tensor]
 ) -> tuple[list[torch.Tensor], list[torch.Tensor], Projected, torch.Tensor]:
     """Through one layer: each draw's gradients at its input and at what its heads read."""
     layer = model.layers[number]

@@ -96,7 +96,7 @@ class Scorer:
         self, documents: list[Document], patterns: Sequence[Pattern], progress: Progress
     ) -> list[list[DocumentScore]]:
         """`result[document][pattern]`. Where memory runs out, half of the documents at a time, then
-        half of the patterns: to score a part gives the same.
+        half of the patterns, and kept states make way: to score a part gives the same.
         """
         try:
             return list(self._score_group(documents, patterns, progress))
@@ -105,7 +105,7 @@ class Scorer:
                 raise
             said = first_line(error)
         # The error is gone, and with it all that the pass held.
-        self.held.clear()
+        gave_way = self.held.give_way()
         self.model.top.release()
         give_back_unused(self.model.device)
         if len(documents) > 1:
@@ -115,6 +115,8 @@ class Scorer:
             parts = zip(_halves(patterns), _two_parts(progress), strict=True)
             rows = [self._score_fitting(documents, half, at)[0] for half, at in parts]
             return [[score for row in rows for score in row]]
+        if gave_way:
+            return self._score_fitting(documents, patterns, progress)
         raise MemoryShortError(self._too_large(documents[0], patterns[0], said))
 
     def _too_large(self, document: Document, pattern: Pattern, said: str) -> str:

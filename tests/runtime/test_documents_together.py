@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 
-from ixsearch.patterns import Pattern
+from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime import NativeEngine, score
 from ixsearch.runtime.interface import Document
 from ixsearch.runtime.scoring_pass import ScoringPass
@@ -151,8 +151,6 @@ def test_no_more_tokens_than_at_once(deepseek_folder, together, monkeypatch):
 
 def test_damage_is_told_of_the_right_document(deepseek_folder, together):
     """What is not finite in one document is not in another."""
-    from ixsearch.patterns import IxsearchError
-
     engine = engine_with(deepseek_folder)
     bad = Document("bad", (*tokens_for(1, 40), 96, *tokens_for(2, 20)))
     good = [t for t in documents() if 96 not in t.tokens]

@@ -1,6 +1,8 @@
 """States that are kept between batches: what they save, what they take, and that no bit moves."""
 
+import gc
 import random
+import weakref
 
 import pytest
 import torch
@@ -159,9 +161,6 @@ def test_the_predicted_cost_is_what_is_counted(deepseek_folder):
 
 def test_memory_comes_back(deepseek_folder):
     """The tensors are gone, not just their count."""
-    import gc
-    import weakref
-
     engine = engine_with(deepseek_folder)
     engine.keep_near([Pattern("FSFSFS")])
     engine.score(documents(), [Pattern("FSFSFS")])
@@ -198,6 +197,7 @@ def test_out_of_memory_gives_them_up(deepseek_folder, monkeypatch):
     monkeypatch.setattr(HeldStates, "clear", lambda self: (cleared.append(self.used), clear(self)))
     assert engine.score(documents(), EVERY[:6]) == want
     assert len(failures) == 1 and len(cleared) == 1 and cleared[0] > 0
+    assert engine._scorer.held.used <= engine._scorer.held.room == cleared[0] // 2
     assert engine.score(documents(), EVERY[:6]) == want
 
 
@@ -224,6 +224,14 @@ def test_room_is_for_the_baseline_first():
         held.offer("a", "FFFF"[:layer], state_of(5))
     assert set(held.of("a")) == {"F", "FS", "FF", "FFF", "FFFF"}
     assert held.used == held.room
+
+
+def test_room_shrinks_until_nothing_is_kept():
+    held, state = HeldStates(Pattern("FF"), room=1 << 20), state_of(5)
+    held.offer("a", "F", state)
+    assert held.give_way() and held.of("a") == {} and held.room == state.nbytes // 2
+    held.offer("a", "F", state)
+    assert held.used == 0 and not held.give_way() and held.room == state.nbytes // 2
 
 
 def test_offered_twice_or_unwanted():

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ixsearch.patterns import Pattern
-from ixsearch.runtime import NativeEngine, score
+from ixsearch.runtime import NativeEngine, score, scoring_pass
 from ixsearch.runtime.cache import LayerCache
 from ixsearch.runtime.inspect import inspect_model
 from ixsearch.runtime.interface import Request
@@ -31,7 +31,7 @@ class SmallDevice:
 
     def __init__(self, monkeypatch, room, error=ERRORS[0]):
         self.room, self.error, self.live, self.refused = room, error, 0, 0
-        monkeypatch.setattr(score, "State", self.state)
+        monkeypatch.setattr(scoring_pass, "State", self.state)
 
     def state(self, *values):
         if self.live >= self.room:
@@ -52,7 +52,7 @@ def load(request, deepseek_folder):
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("room", [6, 9, 14])
+@pytest.mark.parametrize("room", [4, 6, 9, 14])
 def test_less_at_a_time_gives_the_same_bits(load, monkeypatch, room, error):
     want = load().score(documents(), PATTERNS)
     device = SmallDevice(monkeypatch, room, error)

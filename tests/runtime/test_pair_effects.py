@@ -3,6 +3,7 @@
 The forward of the reference is the engine's own, whose heads' readings are nudged.
 """
 
+import gc
 from itertools import pairwise
 from math import prod
 from types import SimpleNamespace
@@ -16,8 +17,11 @@ from ixsearch import kernels
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime import NativeEngine, pair_effects, work
 from ixsearch.runtime.interface import Document
+from ixsearch.runtime.memory import MemoryShortError
 from ixsearch.runtime.model import DecoderLayer
+from ixsearch.runtime.not_finite import NotFiniteError
 from ixsearch.runtime.pair_effects import draw
+from ixsearch.runtime.step import Step
 from ixsearch.runtime.weights import layer_shapes
 
 from .double import in_double
@@ -83,7 +87,7 @@ class Nudged:
     def change(self, i, j):
         """What the heads of layer j alone read otherwise, by the indices of layer i."""
         cache, table = poisoned_cache(self.model, self.baseline, len(self.document.tokens))
-        step = pair_effects.Step.prefill(table, 0, len(self.document.tokens), self.model.device)
+        step = Step.prefill(table, 0, len(self.document.tokens), self.model.device)
         self.model.run_layer(j, self.inputs[j], False, self.topks[i], cache.layers[j], step)
         return self.read[j] - self.own[j]
 
@@ -217,8 +221,6 @@ def test_logits_some_rows_at_a_time(floats, monkeypatch):
 
 def test_only_one_layers_graph_is_alive(floats, monkeypatch):
     """When a layer's is made, that of the one before is gone."""
-    import gc
-
     alive, plain = [], pair_effects._through
 
     def spy(*args):
@@ -244,6 +246,47 @@ def test_what_cannot_be_computed(floats, deepseek_folder):
     assert offloaded.pair_effects(documents(), 1, 0) is None
     with pytest.raises(IxsearchError, match=r"document far .* another model"):
         floats.pair_effects([Document("far", (1, 2, 500))], 1, 0)
+
+
+def test_damaged_weights_are_named(deepseek_folder):
+    engine = NativeEngine.load(deepseek_folder, device="cpu")
+    engine.model.layers[3].mlp_norm[0] = float("nan")
+    with pytest.raises(NotFiniteError, match=r"document marked .* first in layer 3"):
+        engine.pair_effects(documents(), 1, 0)
+
+
+def scarce(monkeypatch, failures):
+    """Memory runs out so often on the way back through a layer."""
+    left, plain = list(range(failures)), pair_effects._back
+
+    def fail(*args):
+        if left:
+            left.pop()
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return plain(*args)
+
+    monkeypatch.setattr(pair_effects, "_back", fail)
+
+
+def test_kept_states_give_way_where_memory_is_short(deepseek_folder, monkeypatch):
+    engine = NativeEngine.load(deepseek_folder, device="cpu")
+    want = engine.pair_effects(documents(), 1, 0).effects_NVLL
+    engine.score(documents(), [Pattern("FSFSFS")])
+    scarce(monkeypatch, failures=1)
+    before = engine.layer_tokens
+    assert engine._scorer.held.used > 0
+    assert np.array_equal(engine.pair_effects(documents(), 1, 0).effects_NVLL, want)
+    assert engine._scorer.held.used == 0 and engine.layer_tokens > before
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_memory_that_is_short_is_told(deepseek_folder, monkeypatch, failures):
+    engine = NativeEngine.load(deepseek_folder, device="cpu")
+    if failures == 2:
+        engine.score(documents(), [Pattern("FSFSFS")])
+    scarce(monkeypatch, failures)
+    with pytest.raises(MemoryShortError, match="documents of 90 tokens: give shorter documents"):
+        engine.pair_effects(documents(), 1, 0)
 
 
 def test_layer_tokens_are_what_ran(floats, monkeypatch):
