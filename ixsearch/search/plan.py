@@ -32,11 +32,9 @@ def estimate_forwards(
     for proposer in proposers:
         total = 0.0
         for ask in proposer.asks(problem):
+            total += problem.price(ask)
             stop = documents if ask.documents is None else ask.documents
-            wanted = [p for p in dict.fromkeys(ask.patterns) if scores.seen(p) < stop]
-            if wanted:
-                total += problem.cost_on(wanted, stop - min(map(scores.seen, wanted)))
-                scores.see({p: _made_up(p, stop) for p in wanted})
+            scores.see({p: _made_up(p, stop) for p in ask.patterns if scores.seen(p) < stop})
         totals.append(total)
     return totals
 

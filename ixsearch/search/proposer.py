@@ -49,6 +49,12 @@ class Problem:
         """As `cost`, on the first so many documents."""
         return self.cost(patterns) * documents / self.scores.documents
 
+    def price(self, ask: Ask) -> float:
+        """Cost of what is not known yet of an ask, in forwards."""
+        stop = self.scores.documents if ask.documents is None else ask.documents
+        new = [p for p in dict.fromkeys(ask.patterns) if self.scores.seen(p) < stop]
+        return self.cost_on(new, stop - min(map(self.scores.seen, new))) if new else 0.0
+
 
 class Proposer(Protocol):
     """A strategy that proposes batches of patterns.

@@ -133,8 +133,12 @@ class _Search:
         first = Ask([self.space.baseline])
         for index, proposer in enumerate(proposers):
             for ask in chain([first] if index == 0 else [], proposer.asks(problem)):
-                if stopped := self._answer(plan, index, proposer.name, ask):
+                forwards = problem.price(ask)
+                if stopped := self._answer(plan, proposer.name, ask, forwards):
                     return stopped
+                if forwards:
+                    plan.add(index, forwards)
+                    self._report(plan, proposer.name)
             plan.close(index)
         return None
 
@@ -149,7 +153,7 @@ class _Search:
 
         return effects
 
-    def _answer(self, plan: Plan, index: int, name: str, ask: Ask) -> str | None:
+    def _answer(self, plan: Plan, name: str, ask: Ask, forwards: float) -> str | None:
         """Show the proposer what it asks for; why not, if the search has to end."""
         stop = self.scores.documents if ask.documents is None else ask.documents
         wanted = [p for p in dict.fromkeys(ask.patterns) if self.scores.seen(p) < stop]
@@ -158,13 +162,10 @@ class _Search:
         if not wanted:
             return None
         self.measurer.engine.keep_near(ask.near)
-        forwards = self.measurer.engine.score_cost(wanted) * stop / self.scores.documents
         if stopped := self._measure(plan, name, wanted, stop, forwards):
             return stopped
         known = self.measurer.known
         self.scores.see({p: known[p].documents[:stop] for p in wanted})
-        plan.add(index, forwards)
-        self._report(plan, name)
         return None
 
     def _measure(

@@ -41,7 +41,8 @@ class Swaps:
     Moving an F by one layer is a shift; adding one splits an index group, dropping one merges two.
     Each turn goes to the budget whose next moves promise most for their cost, by the expected
     improvement under the surrogate (Mockus 1975), and scores them on the first rung. The search is
-    over when nothing promises `worth`, or at `forwards`.
+    over when nothing promises `worth`, or when what is left of `forwards` cannot pay for the next
+    turn's first rung.
     """
 
     name = "swaps"
@@ -57,13 +58,17 @@ class Swaps:
         effects = problem.effects()
         left = self.forwards
         for budget in problem.budgets:
-            yield from race(problem, _candidates(problem, budget))
+            for ask in race(problem, _candidates(problem, budget)):
+                left -= problem.price(ask)
+                yield ask
         while turns := [t for b in problem.budgets if (t := self._turn(problem, b, effects))]:
             turn = max(turns, key=lambda t: t.value)
-            left -= problem.cost_on(turn.moves, problem.rungs[0])
-            if turn.value < self.worth or left < 0:
+            first = problem.cost_on(turn.moves, problem.rungs[0])
+            if turn.value < self.worth or left < first:
                 return
-            yield from race(problem, [turn.start, *turn.moves], near=[turn.start])
+            for ask in race(problem, [turn.start, *turn.moves], near=[turn.start]):
+                left -= problem.price(ask)
+                yield ask
 
     def _turn(self, problem: Problem, budget: int, effects: Effects | None) -> Turn | None:
         scores, documents = problem.scores, problem.rungs[0]

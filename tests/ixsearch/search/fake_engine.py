@@ -9,7 +9,8 @@ from typing import Any
 import optuna
 
 from ixsearch.patterns import Pattern
-from ixsearch.runtime.interface import Document, DocumentScore, ModelInfo
+from ixsearch.runtime.interface import Document, DocumentScore, ModelInfo, PairEffects
+from ixsearch.search.effects import Effects
 from ixsearch.search.space import SearchSpace
 from ixsearch.search.study import PatternStudy
 
@@ -46,8 +47,13 @@ def trie_cost(patterns: Sequence[Pattern]) -> float:
 
 
 class FakeEngine:
-    def __init__(self, landscape: Callable[[Pattern], float] = rugged) -> None:
+    def __init__(
+        self, landscape: Callable[[Pattern], float] = rugged, effects: Effects | None = None
+    ) -> None:
         self.landscape = landscape
+        self.effects = effects
+        self.effects_measured = 0
+        self.before_effects: Callable[[], None] = lambda: None
         self.batches: list[list[Pattern]] = []
         self.documents_scored: list[tuple[Pattern, str]] = []
         self.layer_tokens = 0
@@ -84,7 +90,12 @@ class FakeEngine:
         self.near.append(patterns)
 
     def pair_effects(self, documents, draws, seed, progress=None):
-        return None
+        if self.effects is None:
+            return None
+        self.effects_measured += 1
+        self.before_effects()
+        self.layer_tokens += 3 * sum(len(d.tokens) for d in documents)
+        return PairEffects(self.effects.effects_NVLL, self.effects.tokens)
 
     def set_pattern(self, pattern) -> None:
         raise NotImplementedError

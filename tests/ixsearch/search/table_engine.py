@@ -88,7 +88,9 @@ class TableEngine:
         return DocumentScore(int(table.tokens_N[column]), 0.0, divergence, ())
 
     def score_cost(self, patterns: Sequence[Pattern]) -> float:
-        return PatternTrie(patterns, prefixes(self._baseline)).cost
+        new = [p for p in patterns if "S" in p.letters]
+        whole = 1.0 if len(new) < len(patterns) else 0.0
+        return PatternTrie(new, prefixes(self._baseline)).cost + whole
 
     def keep_near(self, patterns: Sequence[Pattern]) -> None:
         self._held.keep_near(patterns)

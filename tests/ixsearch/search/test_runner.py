@@ -12,6 +12,7 @@ from ixsearch.search.runner import run_search
 from ixsearch.search.strategy import proposers
 from ixsearch.search.worker import this_worker
 
+from .effects_support import make_effects
 from .fake_engine import DOCUMENTS, FakeEngine, additive, memory, open_study, space_of
 
 SPACE = space_of(9, pinned=(6,))
@@ -178,6 +179,61 @@ def test_resume_after_a_kill_anywhere(whole, storage_of_whole, point):
         assert len(second.scored) == len(engine.scored) - len(slices)
         if point == "score":  # else the batch is cut in two, which share fewer layers
             assert cost(storage) == pytest.approx(cost(storage_of_whole))
+
+
+@pytest.fixture(scope="module")
+def guided():
+    """A search with an engine that has pair effects."""
+    storage, engine = memory(), FakeEngine(effects=make_effects(9))
+    return search(storage, engine), engine, storage
+
+
+def test_effects_are_measured_once_and_counted(guided):
+    outcome, engine, storage = guided
+    assert engine.effects_measured == 1
+    tokens = sum(len(d.tokens) for d in DOCUMENTS)
+    assert outcome.forwards == pytest.approx(engine.layer_tokens / (9 * tokens))
+    effects = open_study(storage, SPACE).optuna.user_attrs["pair_effects"]["forwards"]
+    assert effects > 0
+    assert cost(storage) + effects == pytest.approx(outcome.forwards)
+    assert "path" in {s.proposer for s in open_study(storage, SPACE).scores().values()}
+    again = FakeEngine(effects=make_effects(9))
+    assert search(storage, again).best == outcome.best
+    assert (again.batches, again.effects_measured) == ([], 0)
+
+
+@pytest.mark.parametrize("batch", [None, 0, 2, 3, 5])
+def test_resume_with_effects(guided, batch):
+    """Killed while effects are measured, or before a batch."""
+    outcome, engine, whole_storage = guided
+    storage, first = memory(), FakeEngine(effects=make_effects(9))
+
+    def die(call=None):
+        if call == batch:
+            raise KeyboardInterrupt
+
+    first.before_batch = first.before_effects = die
+    with pytest.raises(KeyboardInterrupt):
+        search(storage, first)
+    second = FakeEngine(effects=make_effects(9))
+    assert search(storage, second).best == outcome.best
+    assert measured(storage) == measured(whole_storage)
+    asked = first.documents_scored + second.documents_scored
+    assert sorted(asked) == sorted(engine.documents_scored)
+
+
+def test_patterns_that_are_known_to_different_documents_are_measured_from_there():
+    storage, moves = memory(), SPACE.removals(SPACE.baseline)[:3]
+    engine, seen = FakeEngine(), []
+    steps = [Asks(Ask(moves[:1], 4), Ask(moves[1:2], 2), Ask(moves))]
+    outcome = search(storage, engine, strategy=steps, progress=seen.append)
+    assert sorted(engine.documents_scored) == sorted(
+        (p, d.name) for p in (SPACE.baseline, *moves) for d in DOCUMENTS
+    )
+    assert [len(b) for b in engine.batches] == [1, 1, 1, 1, 1, 1]
+    for pattern in moves:
+        assert outcome.scores[pattern].documents == tuple(engine.score(DOCUMENTS, [pattern])[0])
+    assert [p.fraction for p in seen] == sorted(p.fraction for p in seen)
 
 
 def test_interruption_fails_the_batch_in_flight(whole):
