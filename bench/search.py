@@ -34,7 +34,6 @@ from rich.table import Table
 
 from ixsearch.job.clock import now
 from ixsearch.job.locate import locate_model
-from ixsearch.patterns import Pattern
 from ixsearch.runtime import NativeEngine
 from ixsearch.runtime.interface import Document
 from ixsearch.runtime.tokenizer import Tokenizer
