@@ -34,13 +34,12 @@ from rich.table import Table
 
 from ixsearch.job.clock import now
 from ixsearch.job.locate import locate_model
-from ixsearch.patterns import Pattern
 from ixsearch.runtime import NativeEngine
 from ixsearch.runtime.interface import Document
 from ixsearch.runtime.tokenizer import Tokenizer
 from ixsearch.search.budgets import default_budgets, parse_budgets
 from ixsearch.search.identity import digest_of, identity_of
-from ixsearch.search.proposer import Problem, Proposer
+from ixsearch.search.proposer import Ask, Problem, Proposer
 from ixsearch.search.runner import SearchOutcome, run_search
 from ixsearch.search.space import SearchSpace
 from ixsearch.search.strategy import DEFAULT_SEARCH, SEARCHES, proposers
@@ -53,23 +52,24 @@ ROUNDS = 3
 
 
 class Timed:
-    """A proposer, and the seconds that its batches took to propose and score."""
+    """A proposer, and the seconds that it took to propose and score."""
 
     def __init__(self, proposer: Proposer) -> None:
         self.name = proposer.name
         self.seconds = 0.0
         self._proposer = proposer
 
-    def batches(self, problem: Problem) -> Iterator[list[Pattern]]:
+    def asks(self, problem: Problem) -> Iterator[Ask]:
         # A search runs it on made-up scores first, for its ETA: the last run is the real one.
         began = time.perf_counter()
-        yield from self._proposer.batches(problem)
+        yield from self._proposer.asks(problem)
         self.seconds = time.perf_counter() - began
 
 
 @dataclass(frozen=True)
 class Part:
-    """What one proposer cost. The baseline is part of the first."""
+    """What the patterns cost that a proposer was the first to ask for, by whomever they were scored
+    further. The baseline is part of the first."""
 
     proposer: str
     evaluations: int
@@ -166,13 +166,13 @@ def time_search(
     search: str,
 ) -> tuple[SearchOutcome, list[Part]]:
     identity = identity_of(engine.describe(), digest_of(documents), seed=0)
-    study = PatternStudy.open(InMemoryStorage(), "bench", space, identity)
+    study = PatternStudy.open(InMemoryStorage(), "bench", space, identity, len(documents))
     timed = [Timed(proposer) for proposer in proposers(search)]
     outcome = run_search(engine, documents, study, space, timed, budgets)
-    parts = []
+    known, parts = study.scores(), []
     for i, proposer in enumerate(timed):
         names = (proposer.name, "baseline") if i == 0 else (proposer.name,)
-        mine = [score for score in outcome.scores.values() if score.proposer in names]
+        mine = [score for score in known.values() if score.proposer in names]
         forwards = round(sum((score.forwards for score in mine), 0.0), 2)
         parts.append(Part(proposer.name, len(mine), forwards, round(proposer.seconds, 1)))
     return outcome, parts
