@@ -208,3 +208,22 @@ def test_greedy_shares_of_layers_and_a_seed(small, tmp_path):
     assert {row["proposer"] for row in rows} == {"baseline", "uniform", "greedy"}
     assert [sum(int(row["num_full"]) == n for row in rows) for n in (4, 3)] == [4, 3]
     assert {f["num_full"] for f in said["finalists"]} == {5, 2}
+
+
+def test_patterns_dropped_in_a_race_are_in_the_table_but_nowhere_else(small, tmp_path):
+    make_documents(tmp_path / "texts.jsonl", count=24)
+    code, out, err = run(
+        *("optimize", small / "model", "--documents", tmp_path / "texts.jsonl", "--budget", "3,2"),
+        *("--search", "auto", "--device", "cpu", "--json"),
+        *("--storage", tmp_path / "study.db", "--out", tmp_path / "out"),
+    )
+    assert code == 0, err
+    said = json.loads(out)
+    whole = said["documents"][0]["documents"]
+    rows = rows_of(tmp_path / "out")
+    dropped = [row for row in rows if int(row["documents"]) < whole]
+    assert 0 < len(dropped) < len(rows)
+    assert all(row["on_front"] == "false" for row in dropped)
+    finalists = {f["pattern"] for f in said["finalists"]}
+    assert not finalists & {row["pattern"] for row in dropped}
+    assert said["totals"]["trials"] == len(rows)
