@@ -8,7 +8,7 @@ from ixsearch.search.proposer import Ask, Problem
 
 
 class Greedy:
-    """From all-F, each round tries every F as S and keeps the pattern of least divergence.
+    """From the fullest pattern, each round tries every F as S and keeps the least divergence.
 
     Goes down to the smallest budget and so passes through all of them. Of equal patterns it keeps
     the one that shares the later layer.
@@ -17,7 +17,7 @@ class Greedy:
     name = "greedy"
 
     def asks(self, problem: Problem) -> Iterator[Ask]:
-        current = problem.space.baseline
+        current = problem.space.fullest
         while current.num_full > min(problem.budgets):
             candidates = problem.space.removals(current)
             yield Ask(candidates, near=[current])
