@@ -206,3 +206,25 @@ def test_greedy_shares_of_layers_and_a_seed(small, tmp_path):
     assert {row["proposer"] for row in rows} == {"baseline", "uniform", "greedy"}
     assert [sum(int(row["num_full"]) == n for row in rows) for n in (4, 3)] == [4, 3]
     assert {f["num_full"] for f in said["finalists"]} == {5, 2}
+
+
+def test_constraints_on_the_study_of_a_free_search(finished, tmp_path):
+    """What it knows of legal patterns is used; what is recommended and shown is legal."""
+    storage, out = copy_storage(finished.storage, tmp_path / "study.db"), tmp_path / "out"
+    args = (*finished.args, "--storage", storage, "--out", out, "--tolerance", 1, "--json")
+    code, said, err = run(*args, "--pin-shared", "3", "--pp-partition", "2,3")
+    assert code == 0, err
+    said = json.loads(said)
+    words = "pinned S: layers 3; pipeline stages, each begins with F: at layers 0, 2"
+    assert said["constraints"] == words
+    assert words in (out / "report.md").read_text()
+    assert read_pattern_file(out / "pattern.yaml").provenance.constraints == words
+    baseline, *others = said["finalists"]
+    assert baseline["pattern"] == "F" * LAYERS
+    assert {f["num_full"] for f in others} == {3, 2}
+    shown = [f["pattern"] for f in (*others, *said["front"])]
+    assert all(letters[2] == "F" and letters[3] == "S" for letters in shown)
+    served = said["recommendation"]["served"]
+    assert served in shown or any("--pin-shared wants S" in text for text in said["warnings"])
+    before = {row["pattern"] for row in rows_of(finished.out)}
+    assert said["totals"]["trials"] == len(before) + said["totals"]["evaluations"]
