@@ -67,11 +67,11 @@ class Provenance:
     seed: int | None = None
     study: str = ""
     """Name of the Optuna study."""
-    constraints: str = ""
-    """To which the search kept, in words; empty: none."""
     documents: tuple[DocumentsUsed, ...] = ()
     scores: Mapping[str, float] = field(default_factory=dict)
     """Figures by name; the name says the unit where it is not plain."""
+    constraints: str = ""
+    """To which the search kept, in words; empty: none."""
 
 
 @dataclass(frozen=True)
@@ -179,9 +179,9 @@ def _take_provenance(fields: Fields | None) -> Provenance | None:
         date=fields.text("date", required=True),
         seed=fields.whole("seed"),
         study=fields.text("study"),
-        constraints=fields.text("constraints"),
         documents=tuple(_take_documents(part) for part in fields.mappings("documents")),
         scores=fields.numbers("scores"),
+        constraints=fields.text("constraints"),
     )
     fields.close()
     return provenance

@@ -41,11 +41,12 @@ class SearchSpace:
         self._check_stages()
 
     def _check_pins(self) -> None:
-        if unknown := {*self.pinned, *self.pinned_shared} - set(range(self.num_layers)):
-            raise IxsearchError(
-                f"cannot pin layers {numbers(sorted(unknown))}: the model has layers 0 to"
-                f" {self.num_layers - 1}"
-            )
+        for layers, what in ((self.pinned, "full"), (self.pinned_shared, "shared")):
+            if unknown := sorted(set(layers) - set(range(self.num_layers))):
+                raise IxsearchError(
+                    f"cannot pin layers {numbers(unknown)}: the model has layers 0 to"
+                    f" {self.num_layers - 1}; take them out of --pin-{what}"
+                )
         if bare := set(self.pinned) - set(self.indexer_layers):
             raise IxsearchError(
                 f"cannot pin layers {layer_ranges(sorted(bare))} F: they have no indexer weights"
