@@ -8,10 +8,10 @@ from ixsearch.search.proposer import Ask, Problem
 
 
 class Greedy:
-    """From the fullest pattern, each round tries every F as S and keeps the least divergence.
+    """From the fullest pattern, each round tries every F as S and keeps the best pattern.
 
-    Goes down to the smallest budget and so passes through all of them. Of equal patterns it keeps
-    the one that shares the later layer.
+    Goes down to the smallest budget and so passes through all of them. The best has the least
+    divergence; of equal ones it shares the later layer.
     """
 
     name = "greedy"
