@@ -70,6 +70,8 @@ class Provenance:
     documents: tuple[DocumentsUsed, ...] = ()
     scores: Mapping[str, float] = field(default_factory=dict)
     """Figures by name; the name says the unit where it is not plain."""
+    constraints: str = ""
+    """To which the search kept, in words; empty: none."""
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,7 @@ def _take_provenance(fields: Fields | None) -> Provenance | None:
         study=fields.text("study"),
         documents=tuple(_take_documents(part) for part in fields.mappings("documents")),
         scores=fields.numbers("scores"),
+        constraints=fields.text("constraints"),
     )
     fields.close()
     return provenance

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from ixsearch.patterns.dialects import Split
+from ixsearch.patterns.dialects import Dialect, Split
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,11 @@ class Stages:
         """The first layer of each stage."""
         sizes = self.sizes or spread(layers, self.count, split)
         return (0, *accumulate(sizes[:-1]))
+
+    def full_starts(self, layers: int, dialects: Iterable[Dialect]) -> tuple[int, ...]:
+        """The first layers that must be F so that it goes well in all of these engines."""
+        splits = {row.split for row in dialects if row.needs_full_starts}
+        return tuple(sorted({i for split in splits for i in self.starts(layers, split)}))
 
 
 def spread(layers: int, stages: int, split: Split) -> tuple[int, ...]:

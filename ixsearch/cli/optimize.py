@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ixsearch.cli.engines import Partition, read_stages
 from ixsearch.cli.errors import when_interrupted
 from ixsearch.cli.options import (
     Cache,
@@ -32,6 +33,7 @@ Examples:
   ixsearch optimize
   ixsearch optimize --budget 8,4 --out half-and-quarter
   ixsearch optimize ./my-model --documents texts.jsonl --retention 1/2,1/4
+  ixsearch optimize ./my-model --pp 4 --pin-full 1,2 --pin-shared 40-47
   ixsearch optimize --storage postgresql://me@host/studies --study-name glm5
 Repeating a command resumes its study: finished trials are never scored again.
 """
@@ -51,6 +53,24 @@ def optimize(
         str | None,
         typer.Option(metavar="0.5,0.25", help="The same as shares of the layers."),
     ] = None,
+    pin_full: Annotated[
+        str | None,
+        typer.Option(metavar="3,7-9", help="Layers that are F in every pattern."),
+    ] = None,
+    pin_shared: Annotated[
+        str | None,
+        typer.Option(metavar="40-47", help="Layers that are S in every pattern."),
+    ] = None,
+    pp: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Pipeline stages you will serve with: each begins with F. Split as the newest"
+            " known vLLM does it; say any other split with --pp-partition.",
+        ),
+    ] = None,
+    pp_partition: Partition = None,
     documents: Documents = None,
     search: Annotated[
         str,
@@ -102,6 +122,7 @@ def optimize(
     closely at the best of each size on documents the search never saw, measures their speed, and
     writes a recommendation with override files for vLLM and SGLang.
     """
+    stages = read_stages(pp, pp_partition)
     with when_interrupted(INTERRUPTED):
         from ixsearch.job.sources import Sources, check_sources
 
@@ -128,6 +149,7 @@ def optimize(
         from ixsearch.output.progress import RunProgress
         from ixsearch.output.summary import summary
         from ixsearch.output.tables import print_outcome
+        from ixsearch.search.constraints import Constraints
 
         settings = Settings(
             sources=sources,
@@ -140,6 +162,7 @@ def optimize(
             max_trials=n_trials,
             timeout=timeout,
             tolerance=tolerance,
+            constraints=Constraints.parse(pin_full, pin_shared, stages),
         )
         with RunProgress(PHASES, bars=not as_json) as progress:
             outcome = run(settings, progress)

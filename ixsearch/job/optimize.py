@@ -24,8 +24,9 @@ from ixsearch.output.outcome import Outcome, Totals
 from ixsearch.output.progress import Report, RunProgress
 from ixsearch.output.write import write_outcome
 from ixsearch.patterns import IxsearchError
-from ixsearch.recommendation import recommend
+from ixsearch.recommendation import Recommendation, recommend
 from ixsearch.search.budgets import default_budgets, parse_budgets, parse_retentions
+from ixsearch.search.constraints import Constraints, constraint_words
 from ixsearch.search.finalists import choose_finalists
 from ixsearch.search.identity import digest_of, identity_of
 from ixsearch.search.plan import SearchProgress
@@ -63,6 +64,7 @@ class Settings:
     max_trials: int | None = None
     timeout: float | None = None
     tolerance: float = TOLERANCE
+    constraints: Constraints = field(default_factory=Constraints)
 
 
 def optimize(settings: Settings, progress: RunProgress) -> Outcome:
@@ -75,7 +77,7 @@ def optimize(settings: Settings, progress: RunProgress) -> Outcome:
     progress.phase("start")
     search = proposers(settings.search)
     inputs = load_inputs(settings.sources)
-    space = SearchSpace(inputs.model.num_layers, inputs.model.indexer_layers)
+    space = settings.constraints.space(inputs.model.num_layers, inputs.model.indexer_layers)
     budgets = _budgets(settings, space)
     study = _open_study(settings, inputs, space)
     found = run_search(
@@ -155,6 +157,7 @@ def _judge(
         model, evidence, finalists, tested, settings.tolerance, seed
     )
     progress.close()
+    recommendation, trials = recommend(finalists, judgement), tuple(study.rows())
     return Outcome(
         model=model,
         tool_version=__version__,
@@ -163,14 +166,21 @@ def _judge(
         study_name=study.optuna.study_name,
         storage=storage_url(settings.storage),
         document_sets=inputs.sets,
-        trials=tuple(study.rows()),
+        trials=trials,
         finalists=tuple(finalists),
-        recommendation=recommend(finalists, judgement),
+        recommendation=recommendation,
         totals=Totals(found.evaluations, found.forwards, dict(progress.seconds)),
         workload=workload,
         tolerance=settings.tolerance,
-        warnings=(*inputs.warnings, *said, *_stopped(found)),
+        warnings=(
+            *inputs.warnings,
+            *said,
+            *_stopped(found),
+            *_outside(space, recommendation),
+        ),
         command=shlex.join(["ixsearch", *sys.argv[1:]]),
+        constraints=constraint_words(space),
+        outside=frozenset(t.pattern for t in trials if not space.contains(t.pattern)),
     )
 
 
@@ -180,6 +190,16 @@ def _stopped(found: SearchOutcome) -> list[str]:
     return [
         f"The search ended early, at its limit --{found.stopped}: the patterns may not be the best"
         " it can find. Repeat the command with a higher limit to go on."
+    ]
+
+
+def _outside(space: SearchSpace, recommendation: Recommendation) -> list[str]:
+    """All-F is what the files hold when nothing is recommended."""
+    if recommendation.pattern is not None or space.contains(space.baseline):
+        return []
+    return [
+        "No pattern is recommended, so the files hold all-F, which has F in layers that"
+        " --pin-shared wants S. Pin fewer layers, or accept a larger --tolerance."
     ]
 
 

@@ -32,13 +32,27 @@ def draw_front(path: Path, outcome: Outcome, study: Study) -> Path | None:
     from matplotlib import pyplot
 
     with pyplot.style.context("default"):  # optuna switches to a style of its own
-        axes = _optuna_axes(study, _zero(outcome))
+        axes = _optuna_axes(_allowed(study, outcome), _zero(outcome))
         _dress(axes, outcome)
         _mark(axes, outcome)
         axes.legend(loc="upper right", fontsize=9, facecolor="white", framealpha=0.95)
         axes.figure.savefig(path, dpi=150, bbox_inches="tight", facecolor="white")
         pyplot.close(axes.figure)
     return path
+
+
+def _allowed(study: Study, outcome: Outcome) -> Study:
+    """The study without the patterns that the constraints do not allow."""
+    if not outcome.outside:
+        return study
+    import optuna
+
+    outside = {pattern.letters for pattern in outcome.outside}
+    copy = optuna.create_study(directions=study.directions)
+    finished = (optuna.trial.TrialState.COMPLETE,)
+    trials = study.get_trials(deepcopy=False, states=finished)
+    copy.add_trials([t for t in trials if t.user_attrs.get("pattern") not in outside])
+    return copy
 
 
 def _optuna_axes(study: Study, zero: float) -> Any:
@@ -85,7 +99,7 @@ def _dress(axes: Any, outcome: Outcome) -> None:
 
 def _mark(axes: Any, outcome: Outcome) -> None:
     zero = _zero(outcome)
-    best = [(t.pattern.num_full, max(t.divergence, zero)) for t in front(outcome.trials)]
+    best = [(t.pattern.num_full, max(t.divergence, zero)) for t in front(outcome.allowed_trials)]
     if best:
         axes.step(*zip(*best, strict=True), where="post", color=BLUE, linewidth=1.2, zorder=1)
     uniform = [_point(f, zero) for f in outcome.finalists if f.origin == "uniform"]

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ixsearch.output.figures import DASH
 from ixsearch.output.summary import FORMAT
+from ixsearch.patterns.layer_list import layer_ranges
 from ixsearch.runtime.inspect import EXPERT_SIZES, SIZES, THOUSAND, Inspection, OffloadPass
 
 
@@ -83,33 +84,22 @@ def duration(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def layers(numbers: tuple[int, ...]) -> str:
-    """0, 1, 2, 6: `0-2, 6`."""
-    runs: list[list[int]] = []
-    for i in numbers:
-        if runs and i == runs[-1][1] + 1:
-            runs[-1][1] = i
-        else:
-            runs.append([i, i])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs) or "none"
-
-
 def _facts(found: Inspection) -> list[tuple[str, str]]:
     c = found.config
     sizes = ", ".join(f"{key} {getattr(c, key)}" for key in SIZES)
     facts = [
         ("model", found.source),
         ("family", f"{c.model_type}, {found.architecture}"),
-        ("layers", f"{c.num_hidden_layers}, beside them MTP: {layers(found.mtp_layers)}"),
+        ("layers", f"{c.num_hidden_layers}, beside them MTP: {layer_ranges(found.mtp_layers)}"),
         ("pattern", f"{found.pattern.letters} ({found.pattern.num_full} F)"),
-        ("indexers", f"layers {layers(found.indexer_layers)}; the others can only be S"),
+        ("indexers", f"layers {layer_ranges(found.indexer_layers)}; the others can only be S"),
         ("sizes", sizes),
     ]
     if len(found.indexer_layers) == c.num_hidden_layers:
         facts[4] = ("indexers", "all layers")
     if c.moe_layers:
         experts = ", ".join(f"{key} {getattr(c, key)}" for key in EXPERT_SIZES)
-        facts.append(("experts", f"layers {layers(tuple(sorted(c.moe_layers)))}: {experts}"))
+        facts.append(("experts", f"layers {layer_ranges(tuple(sorted(c.moe_layers)))}: {experts}"))
     if found.dtypes:
         types = ", ".join(f"{kind} {size(count)}" for kind, count in sorted(found.dtypes.items()))
         facts.append(("in files", types))

@@ -45,6 +45,10 @@ class Outcome:
     tolerance: float
     warnings: tuple[str, ...]
     command: str
+    constraints: str = ""
+    """To which the search kept, in words; empty: none."""
+    outside: frozenset[Pattern] = frozenset()
+    """Patterns of the study that these do not allow: from calls with others, or the baseline."""
 
     @property
     def baseline(self) -> Finalist:
@@ -61,6 +65,11 @@ class Outcome:
     def pattern(self) -> Pattern:
         """The pattern that the files hold."""
         return self.served.pattern
+
+    @property
+    def allowed_trials(self) -> tuple[TrialRow, ...]:
+        """Trials of the patterns that keep to the constraints."""
+        return tuple(t for t in self.trials if t.pattern not in self.outside)
 
     @property
     def storage_shown(self) -> str:

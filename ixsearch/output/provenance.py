@@ -25,6 +25,7 @@ def measured_on(outcome: Outcome) -> list[str]:
             ("device, type, caches", f"{model.device}, {model.dtype}, {model.cache}"),
             ("versions", versions),
             ("ixsearch", f"{outcome.tool_version}, {outcome.date}, seed {outcome.seed}"),
+            ("constraints", outcome.constraints or "none"),
             ("command", f"`{outcome.command_shown}`"),
         ),
     )

@@ -145,7 +145,7 @@ def _speed(outcome: Outcome) -> list[str]:
 
 
 def _front(outcome: Outcome, picture: str | None, note: str) -> list[str]:
-    found = front(outcome.trials)
+    found = front(outcome.allowed_trials)
     rows = table(
         "F | divergence in the search | pattern",
         (

@@ -35,6 +35,7 @@ def summary(outcome: Outcome, folder: object = None) -> dict[str, Any]:
         "documents": document_sets_summary(outcome.document_sets),
         "workload": plain(outcome.workload),
         "tolerance": plain(outcome.tolerance),
+        "constraints": outcome.constraints,
         "recommendation": plain(recommendation)
         | {"served": served.letters, "num_full": served.num_full, "retention": served.retention},
         "finalists": [finalist_summary(f) for f in outcome.finalists],
@@ -44,7 +45,7 @@ def summary(outcome: Outcome, folder: object = None) -> dict[str, Any]:
                 "num_full": t.pattern.num_full,
                 "divergence": plain(t.divergence),
             }
-            for t in front(outcome.trials)
+            for t in front(outcome.allowed_trials)
         ],
         "totals": plain(outcome.totals) | {"trials": len(outcome.trials)},
         "warnings": list(outcome.warnings),

@@ -75,6 +75,7 @@ def pattern_file(outcome: Outcome) -> PatternFile:
             date=outcome.date,
             seed=outcome.seed,
             study=outcome.study_name,
+            constraints=outcome.constraints,
             documents=tuple(
                 DocumentsUsed(s.role, s.source, s.documents, s.tokens, s.digest)
                 for s in outcome.document_sets

@@ -49,7 +49,7 @@ def parse_retentions(text: str, space: SearchSpace) -> tuple[int, ...]:
 
 
 def default_budgets(space: SearchSpace) -> tuple[int, ...]:
-    """3/4, 5/8, 1/2, 5/16 and 1/4 of the layers, kept within what the model allows."""
+    """3/4, 5/8, 1/2, 5/16 and 1/4 of the layers, kept within what the space allows."""
     low, high = space.budgets[0], space.budgets[-1]
     return _descending(min(max(_rounded(s, space), low), high) for s in DEFAULT_RETENTIONS)
 
@@ -75,7 +75,8 @@ def _checked(budgets: list[int], space: SearchSpace, option: str) -> tuple[int, 
         if budget not in space.budgets:
             raise IxsearchError(
                 f"{option}: {budget} F layers are impossible: {len(space.always_full)} must be F"
-                f" (layer 0 and pinned layers) and {space.baseline.num_full} have indexer weights;"
+                " (layer 0, pinned ones, first ones of pipeline stages) and"
+                f" {space.fullest.num_full} have indexer weights and are not pinned S;"
                 f" ask for {space.budgets[0]} to {space.budgets[-1]}"
             )
     return _descending(budgets)

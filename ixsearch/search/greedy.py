@@ -8,16 +8,16 @@ from ixsearch.search.proposer import Ask, Problem
 
 
 class Greedy:
-    """From all-F, each round tries every F as S and keeps the pattern of least divergence.
+    """From the fullest pattern, each round tries every F as S and keeps the best pattern.
 
-    Goes down to the smallest budget and so passes through all of them. Of equal patterns it keeps
-    the one that shares the later layer.
+    Goes down to the smallest budget and so passes through all of them. The best has the least
+    divergence; of equal ones it shares the later layer.
     """
 
     name = "greedy"
 
     def asks(self, problem: Problem) -> Iterator[Ask]:
-        current = problem.space.baseline
+        current = problem.space.fullest
         while current.num_full > min(problem.budgets):
             candidates = problem.space.removals(current)
             yield Ask(candidates, near=[current])

@@ -34,7 +34,7 @@ class Guided:
 
     def asks(self, problem: Problem) -> Iterator[Ask]:
         effects = problem.effects()
-        current = problem.space.baseline
+        current = problem.space.fullest
         while current.num_full > min(problem.budgets):
             queue, bound = self._queue(problem, current, effects)
             winner = None

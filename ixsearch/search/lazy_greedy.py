@@ -30,7 +30,7 @@ class LazyGreedy:
 
     def asks(self, problem: Problem) -> Iterator[Ask]:
         documents = problem.rungs[0] if self.first_rung else problem.rungs[-1]
-        current = problem.space.baseline
+        current = problem.space.fullest
         stale: dict[int, Rank] = {}
         while current.num_full > min(problem.budgets):
             queue = sorted(problem.space.removable(current), key=lambda i: stale.get(i, (0.0, -i)))

@@ -26,7 +26,7 @@ def estimate_forwards(
     These scores add up over the S layers, but for some noise; a real model may take more.
     """
     scores = Scores(documents)
-    scores.see({space.baseline: _made_up(space.baseline, documents)})
+    scores.see({p: _made_up(p, documents) for p in (space.baseline, space.fullest)})
     problem = Problem(space, budgets, scores, cost)
     totals = []
     for proposer in proposers:

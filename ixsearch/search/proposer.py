@@ -33,7 +33,7 @@ class Problem:
     """Numbers of F that are wanted."""
     scores: Scores
     """Of everything proposed so far, by anyone. Once the first batch is scored it always holds the
-    baseline, on all documents."""
+    baseline and the fullest pattern of the space, on all documents."""
     cost: Callable[[Sequence[Pattern]], float]
     """Cost of scoring these patterns in one batch on all documents, in forwards of the whole
     model."""

@@ -55,12 +55,13 @@ def run_search(
     timeout: float | None = None,
     progress: Callable[[SearchProgress], None] | None = None,
 ) -> SearchOutcome:
-    """Scores what the proposers ask for, batch by batch, the baseline first.
+    """Scores what the proposers ask for, batch by batch.
 
-    Patterns that the study knows cost nothing, so repeating a call resumes it. `max_trials` limits
-    the patterns of the study, those of earlier calls included, and cuts the last batch short;
-    `timeout` limits the seconds of this call and lets the batch in flight end. Whatever interrupts
-    a batch, its unfinished trials are marked failed and the exception goes on.
+    The baseline and the fullest pattern of the space come first. Patterns that the study knows cost
+    nothing, so repeating a call resumes it. `max_trials` limits the patterns of the study, those of
+    earlier calls included, and cuts the last batch short; `timeout` limits the seconds of this call
+    and lets the batch in flight end. Whatever interrupts a batch, its unfinished trials are marked
+    failed and the exception goes on.
     """
     began = time.monotonic()
     search = _Search(
@@ -130,7 +131,7 @@ class _Search:
         cost, documents = self.measurer.engine.score_cost, self.scores.documents
         plan = Plan(estimate_forwards(proposers, self.space, self.budgets, documents, cost))
         problem = Problem(self.space, self.budgets, self.scores, cost, self._effects(plan))
-        first = Ask([self.space.baseline])
+        first = Ask([self.space.baseline, self.space.fullest])
         for index, proposer in enumerate(proposers):
             for ask in chain([first] if index == 0 else [], proposer.asks(problem)):
                 forwards = problem.price(ask)
@@ -157,7 +158,7 @@ class _Search:
         """Show the proposer what it asks for; why not, if the search has to end."""
         stop = self.scores.documents if ask.documents is None else ask.documents
         wanted = [p for p in dict.fromkeys(ask.patterns) if self.scores.seen(p) < stop]
-        if illegal := [p.letters for p in wanted if not self.space.contains(p)]:
+        if illegal := [p.letters for p in wanted if not self._is_legal(p)]:
             raise ValueError(f"proposed patterns that the space does not allow: {illegal}")
         if not wanted:
             return None
@@ -196,8 +197,14 @@ class _Search:
                 allowed.append(pattern)
         return allowed
 
+    def _is_legal(self, pattern: Pattern) -> bool:
+        """The baseline is measured even where layers are pinned S."""
+        return pattern == self.space.baseline or self.space.contains(pattern)
+
     def _origin(self, pattern: Pattern, name: str) -> str:
-        return "baseline" if pattern == self.space.baseline else name
+        if pattern == self.space.baseline:
+            return "baseline"
+        return "fullest" if pattern == self.space.fullest else name
 
     def _report(self, plan: Plan, name: str, running: float = 0.0) -> None:
         if self.progress is None:

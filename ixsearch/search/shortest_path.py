@@ -27,7 +27,7 @@ def cheapest(
     for _ in range(num_full - 1):
         ways = {
             place: _best(_steps(ways, place, costs_LL, space), count)
-            for place in space.indexer_layers
+            for place in space.maybe_full
             if place
         }
     ends = _best(_steps(ways, layers, costs_LL, space), count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ixsearch.patterns.dialects import Dialect, Resolved, Stage
+from ixsearch.patterns.dialects import Dialect, Resolved
 from ixsearch.patterns.dialects.keys import is_nested, model_values
 from ixsearch.patterns.findings import Finding, Place, numbers
 from ixsearch.patterns.model_config import ModelConfig
@@ -222,7 +222,7 @@ def _bent(run: Resolved) -> str:
 
 def _check_stages(run: Resolved, setting: Setting) -> list[Finding]:
     stages, dialect = setting.stages, run.dialect
-    if stages is None or dialect.stage in (Stage.CARRIED, Stage.OWN, Stage.NONE):
+    if stages is None or not dialect.needs_full_starts:
         return []
     if stages.problem(len(run.letters)):
         return []

@@ -167,5 +167,10 @@ class Dialect:
         return bool(self.reads) and known
 
     @property
+    def needs_full_starts(self) -> bool:
+        """Whether a pipeline stage that begins with S goes wrong."""
+        return self.stage not in (Stage.CARRIED, Stage.OWN, Stage.NONE)
+
+    @property
     def name(self) -> str:
         return f"{self.title} {self.label}".strip()

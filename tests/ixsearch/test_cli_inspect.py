@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from ixsearch.bundled import MODEL_FOLDER
 from ixsearch.cli.app import app
-from ixsearch.output.inspection import duration, layers, size
+from ixsearch.output.inspection import duration, size
 from ixsearch.runtime import read_speed
 from ixsearch.runtime.quantise import quantise_checkpoint
 
@@ -214,4 +214,3 @@ def test_how_figures_are_spelt():
         "1.34 TB",
     ]
     assert [duration(s) for s in (1.5, 600, 8000)] == ["1.5 s", "10 min", "2.2 h"]
-    assert layers((0, 1, 2, 6, 8, 9)) == "0-2, 6, 8-9" and layers(()) == "none"

@@ -227,3 +227,37 @@ def test_patterns_dropped_in_a_race_are_in_the_table_but_nowhere_else(small, tmp
     finalists = {f["pattern"] for f in said["finalists"]}
     assert not finalists & {row["pattern"] for row in dropped}
     assert said["totals"]["trials"] == len(rows)
+
+
+def test_constraints_on_the_study_of_a_free_search(finished, tmp_path):
+    """What it knows of legal patterns is used; what is recommended and shown is legal."""
+    storage, out = copy_storage(finished.storage, tmp_path / "study.db"), tmp_path / "out"
+    args = (*finished.args, "--storage", storage, "--out", out, "--tolerance", 1, "--json")
+    code, said, err = run(*args, "--pin-shared", "3", "--pp-partition", "2,3")
+    assert code == 0, err
+    said = json.loads(said)
+    words = "pinned S: layers 3; pipeline stages, each begins with F: at layers 0, 2"
+    assert said["constraints"] == words
+    assert words in (out / "report.md").read_text()
+    assert read_pattern_file(out / "pattern.yaml").provenance.constraints == words
+    baseline, *others = said["finalists"]
+    assert baseline["pattern"] == "F" * LAYERS
+    assert {f["num_full"] for f in others} == {3, 2}
+    shown = [f["pattern"] for f in (*others, *said["front"])]
+    assert all(letters[2] == "F" and letters[3] == "S" for letters in shown)
+    assert said["recommendation"]["pattern"] in (None, *shown)
+    checked = ("--model", finished.args[1], "--engine", "vllm==0.28.0", "--pp-partition", "2,3")
+    assert all(run("validate", letters, *checked)[0] == 0 for letters in shown)
+    assert run("validate", "FFSSS", *checked)[0] == 1
+    before = {row["pattern"] for row in rows_of(finished.out)}
+    assert said["totals"]["trials"] == len(before) + said["totals"]["evaluations"]
+
+
+def test_all_full_where_layers_are_pinned_shared_is_warned_of(finished, tmp_path):
+    args = (*finished.args, "--storage", tmp_path / "study.db", "--out", tmp_path / "out")
+    code, said, _ = run(*args, "--pin-shared", "3", "--n-trials", 1, "--json")
+    said = json.loads(said)
+    assert code == 0
+    assert said["recommendation"]["served"] == "F" * LAYERS
+    assert any("--pin-shared wants S" in text for text in said["warnings"])
+    assert said["front"] == []

@@ -97,7 +97,7 @@ def random_file(rng: random.Random) -> PatternFile:
     figures = [0.0, 1e-300, -2.5e-7, 1e22, 3.0, 7, float("inf"), rng.random()]
     scores = {rng.choice(TRICKY): rng.choice(figures) for _ in range(rng.randrange(4))}
     seed = rng.choice([None, 0, -1, 2**63 - 1])
-    provenance = Provenance(text(), text(), seed, text(), documents, scores)
+    provenance = Provenance(text(), text(), seed, text(), documents, scores, text())
     model = ModelIdentity(text(), len(pattern), text(), text())
     return PatternFile(pattern, model, rng.choice([None, provenance]))
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ixsearch.patterns.dialects import Split
+from ixsearch.patterns.dialects import Split, newest
 from ixsearch.patterns.stages import Stages, spread
 
 
@@ -47,3 +47,12 @@ def test_a_partition_says_where_stages_start() -> None:
 )
 def test_what_does_not_fit(stages: Stages, said: str) -> None:
     assert stages.problem(78) == said
+
+
+def test_where_stages_must_begin_with_full() -> None:
+    """Engines that send the indices on do not matter; others may split in two ways."""
+    vllm, sglang, other = newest("vllm"), newest("sglang"), newest("tensorrt-llm")
+    assert Stages(4).full_starts(78, [vllm, sglang]) == (0, 19, 39, 59)
+    assert Stages(4).full_starts(78, [sglang]) == ()
+    assert Stages(4).full_starts(78, [vllm, other]) == (0, 19, 20, 39, 40, 59)
+    assert Stages.of((38, 40)).full_starts(78, [vllm, other]) == (0, 38)

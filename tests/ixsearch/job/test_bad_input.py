@@ -215,6 +215,11 @@ def test_documents_that_cannot_see_a_pattern(ask, tmp_path):
         ("budget", "0", [f"ask for 1 to {LAYERS}"]),
         ("budget", "3,6", [f"6 F layers of {LAYERS}", f"1 to {LAYERS}"]),
         ("budget", "-1", ["-1 F layers"]),
+        ("pin-full", "x", ["--pin-full: 'x' is not a layer", "like 3,7-9"]),
+        ("pin-full", "3-7", ["cannot pin layers 5, 6, 7", "layers 0 to 4"]),
+        ("pin-shared", "0-1", ["cannot pin layer 0 S", "--pin-shared"]),
+        ("pp", "6", ["6 stages for 5 layers", "--pp-partition"]),
+        ("pp-partition", "2,2", ["the partition 2 + 2 = 4, the model has 5 layers"]),
         ("budget", "3,,2", ["empty entry", "like 8,5,4"]),
         ("budget", "", ["empty entry"]),
         ("budget", "half", ["'half' is not a whole number", "--retention"]),
@@ -231,6 +236,13 @@ def test_documents_that_cannot_see_a_pattern(ask, tmp_path):
 )
 def test_a_bad_option(ask, option, value, words):
     all_of(ask(**{option: value}), f"--{option}" if option != "search" else "search", *words)
+
+
+def test_constraints_that_contradict_each_other(ask):
+    all_of(ask(pin_full="1,3", pin_shared="3-4"), "layers 3 are pinned both F and S")
+    all_of(ask(pp_partition="2,3", pin_shared="2"), "begins with layer 2", "is pinned S")
+    all_of(ask(pin_full="1,2", budget="2"), "2 F layers are impossible", "ask for 3 to 5")
+    all_of(ask(pin_shared="3", pp_partition="1,4", budget="5"), "ask for 2 to 4")
 
 
 def test_a_budget_that_the_checkpoint_does_not_allow(ask, model):

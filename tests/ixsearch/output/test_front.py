@@ -1,6 +1,7 @@
 import builtins
 import random
 import sys
+from dataclasses import replace
 
 import optuna
 import pytest
@@ -62,6 +63,27 @@ def test_draws_a_png_and_leaves_matplotlib_as_it_was(tmp_path, outcome, study):
     assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size > 20_000
     changed = {k for k, v in before.items() if matplotlib.rcParams[k] != v}
     assert changed <= {"backend", "backend_fallback"}
+
+
+def test_draws_only_what_the_constraints_allow(tmp_path, outcome, monkeypatch):
+    """The front of what is left is not that of the whole study."""
+    study, best = optuna.create_study(directions=["minimize", "minimize"]), front(outcome.trials)
+    for t in outcome.trials:
+        values, said = [t.divergence, t.pattern.num_full], {"pattern": t.pattern.letters}
+        study.add_trial(optuna.trial.create_trial(values=values, user_attrs=said))
+    outside = frozenset(t.pattern for t in best[1:4])
+    drawn = []
+    plot = optuna.visualization.matplotlib.plot_pareto_front
+    monkeypatch.setattr(
+        "optuna.visualization.matplotlib.plot_pareto_front",
+        lambda study, **options: drawn.append(study.best_trials) or plot(study, **options),
+    )
+    limited = replace(outcome, outside=outside)
+    assert draw_front(tmp_path / "front.png", limited, study)
+    rest = [t for t in outcome.trials if t.pattern not in outside]
+    found = {t.user_attrs["pattern"] for t in drawn[0]}
+    assert found == {t.pattern.letters for t in front(rest)}
+    assert {t.pattern for t in front(limited.allowed_trials)} == {Pattern(p) for p in found}
 
 
 def test_draws_studies_of_one_trial_and_of_none(tmp_path, outcome):

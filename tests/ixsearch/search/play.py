@@ -27,7 +27,7 @@ def play(
     engine = engine or FakeEngine(landscape)
     scores = Scores(len(documents))
     problem = Problem(space, tuple(budgets), scores, engine.score_cost, lambda: effects)
-    answer(engine, documents, scores, Ask([space.baseline]))
+    answer(engine, documents, scores, Ask([space.baseline, space.fullest]))
     asks = []
     for proposer in proposers:
         asks.append([])

@@ -58,11 +58,41 @@ def test_uniform_keeps_to_the_space():
     ("indexers", "pinned", "says"),
     [
         ((1, 2, 3), (), "layer 0 has no indexer weights"),
-        ((0, 1, 2), (3,), r"cannot pin layers \[3\]: they have no indexer"),
-        ((0, 1, 2, 3), (4, -1), r"cannot pin layers \[-1, 4\]: the model has layers 0 to 3"),
+        ((0, 1, 2), (3,), "cannot pin layers 3 F: they have no indexer .* out of --pin-full"),
+        ((0, 1, 2, 3), (4, -1), "cannot pin layers -1, 4: the model has layers 0 to 3"),
         ((0, 9), (), r"indexer weights for layers \[9\] of 4"),
     ],
 )
 def test_contradictions_are_refused(indexers, pinned, says):
     with pytest.raises(IxsearchError, match=says):
         SearchSpace(4, indexers, pinned)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"pinned_shared": (4,)}, "cannot pin layers 4: the model has layers 0 to 3"),
+        ({"pinned_shared": (0,)}, "cannot pin layer 0 S: .* take it out of --pin-shared"),
+        ({"pinned": (1, 2), "pinned_shared": (1, 2)}, "layers 1-2 are pinned both F and S"),
+        ({"stage_starts": (0, 3)}, r"begins with layer 3, .* no indexer .* begin at 0, 3\)"),
+        ({"stage_starts": (0, 4)}, "begins with layer 4: the model has layers 0 to 3"),
+        (
+            {"stage_starts": (0, 2), "pinned_shared": (2,)},
+            "begins with layer 2, .* pinned S: take it out of --pin-shared, or move the stages",
+        ),
+    ],
+)
+def test_contradictory_constraints_are_refused(changes, says):
+    with pytest.raises(IxsearchError, match=says):
+        SearchSpace(4, (0, 1, 2), **changes)
+
+
+def test_pinned_shared_layers_and_stage_starts():
+    space = SearchSpace(6, (0, 1, 2, 3, 5), pinned=(1,), pinned_shared=(2, 4), stage_starts=(0, 3))
+    legal = {p.letters for p in every_pattern(6) if space.contains(p)}
+    assert legal == {"FFSFSF", "FFSFSS"}
+    assert (space.baseline, space.fullest) == (Pattern("FFFFSF"), Pattern("FFSFSF"))
+    assert space.free_layers == (5,)
+    assert list(space.budgets) == [3, 4]
+    assert space.uniform(3) == Pattern("FFSFSS")
+    assert [space.letters(i) for i in (1, 2, 3, 4)] == [("F", "S")] * 3 + [("S",)]
