@@ -1,5 +1,5 @@
 # make optimize   search a pattern for the bundled model, end to end: 4 minutes on 2 cores; OUT=folder
-# make test       the fast tests; ARGS="-k trie" for some of them
+# make test       the fast tests, two processes at a time; ARGS="-k trie" for some of them, JOBS=8 for more
 # make test-all   the slow ones too
 # make lint       style; make format mends it
 # make clean      remove .venv and what was built
@@ -10,6 +10,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 OUT ?= out
+JOBS ?= 2
+PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
 
 .PHONY: optimize test test-all lint format clean
 
@@ -17,10 +19,10 @@ optimize: $(READY)
 	$(BIN)/ixsearch optimize --out $(OUT)
 
 test: $(READY)
-	$(BIN)/python -m pytest -m "not slow and not gpu" $(ARGS)
+	$(PYTEST) -m "not slow and not gpu" $(ARGS)
 
 test-all: $(READY)
-	$(BIN)/python -m pytest -m "not gpu" $(ARGS)
+	$(PYTEST) -m "not gpu" $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

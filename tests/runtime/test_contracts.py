@@ -81,7 +81,9 @@ def test_indexer_runs_once_a_full_layer_and_forward(deepseek, letters, monkeypat
     monkeypatch.setattr(deepseek.model, "forward", counted)
     pattern = Pattern(letters)
     deepseek.set_pattern(pattern)
-    deepseek.generate([Request(tuple(tokens_for(4, 40)), 3), Request(tuple(tokens_for(5, 30)), 3)])
+    deepseek.generate(
+        [Request(tuple(tokens_for(94, 40)), 3), Request(tuple(tokens_for(95, 30)), 3)]
+    )
     assert forwards == [70, 2, 2]  # both prompts, which give the first tokens, then two decodes
     assert calls == list(pattern.full_layers) * len(forwards)
 
