@@ -117,6 +117,12 @@ def _clip(letters: str) -> str:
 
 
 def _wrapped(head: str, text: str, indent: str = " " * 11) -> list[str]:
+    """Paths and options stay whole, to be copied."""
     return textwrap.wrap(
-        text, WIDTH, initial_indent=head, subsequent_indent=indent, break_long_words=False
+        text,
+        WIDTH,
+        initial_indent=head,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
