@@ -38,10 +38,11 @@ class Guided:
         while current.num_full > min(problem.budgets):
             queue, bound = self._queue(problem, current, effects)
             winner = None
-            while queue and (winner is None or _logarithm(problem, winner) > bound):
+            while queue and (winner is None or _is_surprise(problem, winner, bound)):
                 some, queue = queue[: self.width], queue[self.width :]
-                yield from race(problem, [p for p in (winner, *some) if p], near=[current])
-                winner = problem.scores.best_of([p for p in (winner, *some) if p])
+                runners = some if winner is None else [winner, *some]
+                yield from race(problem, runners, near=[current])
+                winner = problem.scores.best_of(runners)
             current = winner
 
     def _queue(
@@ -61,5 +62,5 @@ class Guided:
         return [removals[i] for i in order[: self.most]], float(guesses.min() + spread)
 
 
-def _logarithm(problem: Problem, pattern: Pattern) -> float:
-    return float(log_divergence(np.array([problem.scores.divergence(pattern)]))[0])
+def _is_surprise(problem: Problem, winner: Pattern, bound: float) -> bool:
+    return log_divergence(problem.scores.divergence(winner)) > bound

@@ -56,9 +56,9 @@ class Surrogate:
         return _features(patterns, self.effects) @ self.weights_C
 
 
-def log_divergence(divergence_P: np.ndarray) -> np.ndarray:
+def log_divergence(divergence: np.ndarray | float) -> np.ndarray | float:
     """Of nats, with `FLOOR` added."""
-    return np.log(np.maximum(divergence_P, 0.0) + FLOOR)
+    return np.log(np.maximum(divergence, 0.0) + FLOOR)
 
 
 def _features(patterns: Sequence[Pattern], effects: Effects | None) -> np.ndarray:

@@ -79,8 +79,8 @@ class Swaps:
         moves = [p for p in _moves(problem, budget, start) if p not in scores]
         if not moves:
             return None
-        best = log_divergence(np.array([scores.divergence(start)]))
-        gains = expected_fall(best[0] - surrogate.guess(moves), surrogate.spread)
+        best = log_divergence(scores.divergence(start))
+        gains = expected_fall(best - surrogate.guess(moves), surrogate.spread)
         values = gains / [_cost(problem, start, move, documents) for move in moves]
         # Rounded, so that the last bits of a solver do not choose between equals.
         order = sorted(range(len(moves)), key=lambda i: (-round(values[i], 9), moves[i]))
