@@ -77,7 +77,8 @@ def optimize(
         typer.Option(
             metavar="NAME",
             help="auto: from the effects of every pair of layers, then guided and raced. Or path"
-            " (these effects alone), lazy-greedy, greedy (the paper's Algorithm 1).",
+            " (these effects alone), lazy-greedy, greedy (the paper's Algorithm 1), tpe (Optuna's"
+            " sampler, from the guesses of path on).",
         ),
     ] = "auto",
     storage: Annotated[

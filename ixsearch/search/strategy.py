@@ -12,6 +12,7 @@ from ixsearch.search.lazy_greedy import LazyGreedy
 from ixsearch.search.path import Path
 from ixsearch.search.proposer import Proposer
 from ixsearch.search.swaps import Swaps
+from ixsearch.search.tpe import Tpe
 from ixsearch.search.uniform import Uniform
 
 SEARCHES: dict[str, Callable[[], list[Proposer]]] = {
@@ -19,6 +20,7 @@ SEARCHES: dict[str, Callable[[], list[Proposer]]] = {
     "path": lambda: [Path(), Final()],
     "lazy-greedy": lambda: [LazyGreedy()],
     "greedy": lambda: [Greedy()],
+    "tpe": lambda: [Path(), Tpe()],
 }
 DEFAULT_SEARCH = "auto"
 

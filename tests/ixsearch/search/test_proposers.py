@@ -104,5 +104,5 @@ def test_lazy_greedy_needs_few_patterns_on_a_deep_model():
 
 
 def test_unknown_search():
-    with pytest.raises(IxsearchError, match="'tpe': use auto or path or lazy-greedy or greedy"):
-        proposers("tpe")
+    with pytest.raises(IxsearchError, match="'luck': use auto or path or lazy-greedy or greedy"):
+        proposers("luck")
