@@ -1,11 +1,7 @@
 """How fast patterns are scored, and what a whole search costs.
 
-    python bench/search.py
-    python bench/search.py --documents 2 --budget 8,4 --search greedy
-    python bench/search.py ./my-model --texts texts.jsonl --device cuda
-
 Two parts. One pattern a pass: all-F and uniform half-F, in turns, after a warm-up. Then a search as
-`ixsearch optimize` runs it, its study in memory. Prints a table, then one line of JSON.
+`ixsearch optimize` runs it, its study in memory.
 
 A forward-equivalent is the work of one forward of the whole model over all documents: layer-tokens
 computed / (layers x tokens of the documents). Patterns that begin alike share layers, so an
@@ -21,11 +17,8 @@ import resource
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
-
-os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # as the command line does, before torch
 
 import torch
 from optuna.storages import InMemoryStorage
@@ -42,7 +35,7 @@ from ixsearch.search.identity import digest_of, identity_of
 from ixsearch.search.proposer import Ask, Problem, Proposer
 from ixsearch.search.runner import SearchOutcome, run_search
 from ixsearch.search.space import SearchSpace
-from ixsearch.search.strategy import DEFAULT_SEARCH, SEARCHES, proposers
+from ixsearch.search.strategy import proposers
 from ixsearch.search.study import PatternStudy
 from ixsearch.tasks.corpus import bundled_documents
 from ixsearch.tasks.document_files import read_documents
@@ -77,8 +70,8 @@ class Part:
     seconds: float
 
 
-def main() -> None:
-    args = parse_args()
+def speed(args: argparse.Namespace) -> None:
+    """Prints a table, then one line of JSON."""
     load = os.getloadavg()[0]
     began = time.perf_counter()
     folder = locate_model(args.model)
@@ -116,22 +109,6 @@ def main() -> None:
     }
     show(result)
     print(json.dumps(result, separators=(",", ":")))
-
-
-def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("model", nargs="?", metavar="MODEL", help="default: the bundled model")
-    parser.add_argument("--texts", type=Path, metavar="FILE", help="jsonl, as optimize takes it")
-    parser.add_argument("--documents", type=int, default=8, metavar="N", help="default: 8")
-    parser.add_argument("--search", choices=list(SEARCHES), default=DEFAULT_SEARCH)
-    parser.add_argument("--budget", metavar="8,4", help="default: that of optimize")
-    parser.add_argument("--device")
-    args = parser.parse_args()
-    if args.documents < 1:
-        parser.error("--documents: 1 or more")
-    if args.model and not args.texts:
-        parser.error("MODEL needs --texts FILE: the bundled texts are in another language")
-    return args
 
 
 def read(args: argparse.Namespace, engine: NativeEngine, tokenizer: Tokenizer) -> list[Document]:
@@ -208,7 +185,3 @@ def show(result: dict[str, Any]) -> None:
     console.print(table)
     peak = ", ".join(f"{place} {gb:.2f} GB" for place, gb in result["peak_memory_gb"].items())
     console.print(f"peak memory: {peak}")
-
-
-if __name__ == "__main__":
-    main()

@@ -47,3 +47,19 @@ def test_the_speculation_bench() -> None:
     assert tables["teacher-forced"][0]["share"] >= 0.95
     assert all(row["accepted"] < row["drafted"] for row in tables["decoding"][1:3])
     assert all(row["requests that differ"] <= row["near-ties"] for row in tables["decoding"])
+
+
+@pytest.mark.slow
+def test_the_study_goes_on_where_it_was_and_is_reported(tmp_path: Path) -> None:
+    memo, out = tmp_path / "memo.gz", tmp_path / "small.json"
+    words = [sys.executable, "bench/search.py", "study", "--memo", str(memo), "--out", str(out)]
+    words += ["--methods", "uniform", "overlap-path", "--seeds", "0", "--documents", "1"]
+    words += ["--held-out", "1", "--budget", "14"]
+    subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    first = json.loads(out.read_text())
+    assert [row["method"] for row in first] == ["uniform", "overlap-path"]
+    subprocess.run([*words, "--again", "uniform"], cwd=ROOT, check=True, capture_output=True)
+    assert json.loads(out.read_text()) == first[::-1]
+    words = [sys.executable, "bench/search.py", "report", str(out), "--reference", "uniform"]
+    subprocess.run([*words, "--folder", str(tmp_path / "report")], cwd=ROOT, check=True)
+    assert "| overlap-path | 1 |" in (tmp_path / "report/report.md").read_text()

@@ -1,4 +1,7 @@
-"""An engine that remembers every score it gave, in a file, and counts what a search would cost."""
+"""An engine that remembers every score it gave, in a file, and counts what a search would cost.
+
+Shapes: L layers.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ixsearch.patterns import Pattern
 from ixsearch.runtime import NativeEngine
@@ -32,6 +37,7 @@ class Memo:
         self.path = path
         self.scores: dict[tuple[str, str], DocumentScore] = {}
         self.effects: dict[str, Any] = {}
+        """And overlaps of indices: numbers, their shape, and what it took in layer-tokens."""
         self._unsaved = 0
         if path.exists():
             with gzip.open(path, "rt") as file:
@@ -73,11 +79,11 @@ class MemoEngine:
     def __init__(self, engine: NativeEngine, memo: Memo) -> None:
         self.engine = engine
         self.memo = memo
-        self.layer_tokens = 0
         self.begin()
 
     def begin(self) -> None:
-        """A new search: nothing is kept."""
+        """A new search: nothing is kept, nothing has been paid for."""
+        self.layer_tokens = 0
         self._held = HeldStates(self.engine.describe().baseline, room=1)
 
     def describe(self):
@@ -131,19 +137,34 @@ class MemoEngine:
         seed: int,
         progress: Progress | None = None,
     ) -> PairEffects | None:
-        import numpy as np
-
         key = f"{','.join(d.digest for d in documents)} {draws} {seed}"
         if key not in self.memo.effects:
             before = self.engine.layer_tokens
             found = self.engine.pair_effects(documents, draws, seed)
-            self.memo.effects[key] = {
-                "values": [float(f"{x:.6g}") for x in found.effects_NVLL.ravel()],
-                "shape": found.effects_NVLL.shape,
-                "tokens": found.tokens,
-                "layer_tokens": self.engine.layer_tokens - before,
-            }
+            if found is None:
+                return None
+            self._keep(key, found.effects_NVLL, before, tokens=found.tokens)
+        values = self._recall(key).astype(np.float32)
+        return PairEffects(values, tuple(self.memo.effects[key]["tokens"]))
+
+    def index_overlap(self, documents: Sequence[Document]) -> np.ndarray:
+        """Shares [L, L] of common indices."""
+        key = f"overlap {','.join(d.digest for d in documents)}"
+        if key not in self.memo.effects:
+            before = self.engine.layer_tokens
+            self._keep(key, self.engine.index_overlap(documents), before)
+        return self._recall(key)
+
+    def _keep(self, key: str, values: np.ndarray, before: int, **more: Any) -> None:
+        self.memo.effects[key] = {
+            "values": [float(f"{x:.6g}") for x in values.ravel()],
+            "shape": values.shape,
+            "layer_tokens": self.engine.layer_tokens - before,
+            **more,
+        }
+
+    def _recall(self, key: str) -> np.ndarray:
+        """Values, paid for."""
         known = self.memo.effects[key]
         self.layer_tokens += known["layer_tokens"]
-        values = np.array(known["values"], dtype=np.float32).reshape(known["shape"])
-        return PairEffects(values, tuple(known["tokens"]))
+        return np.array(known["values"]).reshape(known["shape"])

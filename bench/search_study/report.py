@@ -1,0 +1,104 @@
+"""The study's results for people: of each model two tables and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from search_study.interval import ratio_interval
+from search_study.plot import draw
+from search_study.rows import Result, budgets_of, by_method, divergence, read_results
+
+from ixsearch.verdict.interval import Interval
+
+MUCH = 2.0
+"""From this ratio on, and under its inverse, a factor reads better than a percentage."""
+
+
+def write_report(paths: Sequence[Path], folder: Path, reference: str) -> None:
+    """`report.md` and a picture of each model, where matplotlib is installed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = []
+    for model, results in read_results(paths).items():
+        picture = draw(folder / f"{Path(model).name}.png", results)
+        parts += section(model, results, reference)
+        parts += [f"![{model}]({picture.name})", ""] if picture else []
+    (folder / "report.md").write_text("\n".join(parts))
+
+
+def section(model: str, results: Sequence[Result], reference: str) -> list[str]:
+    """Lines of Markdown."""
+    methods, budgets = by_method(results), budgets_of(results)
+    others = {name: found for name, found in methods.items() if name != reference}
+    compared = methods.get(reference, [])
+    share = f"of {reference}'s"
+    return [
+        f"## {model}",
+        "",
+        "Cost in forwards, mean over the seeds (least to most), and held-out divergence in nats a"
+        " token, over all documents of all seeds:",
+        "",
+        *table(
+            ["method", "seeds", "forwards", share, *(f"{budget} F" for budget in budgets)],
+            [_row(name, found, compared, budgets) for name, found in methods.items()],
+        ),
+        f"Held-out divergence against {reference}, on the same seeds and documents, with 95 %"
+        " intervals over both:",
+        "",
+        *table(
+            ["method", "seeds", *(f"{budget} F" for budget in budgets)],
+            [_compared(name, found, compared, budgets) for name, found in others.items()],
+        ),
+    ]
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [head, ["---"] * len(head), *rows]
+    return [*(f"| {' | '.join(cells)} |" for cells in lines), ""]
+
+
+def _row(
+    name: str, found: Sequence[Result], compared: Sequence[Result], budgets: Sequence[int]
+) -> list[str]:
+    costs = [result.forwards for result in found]
+    whole = {result.seed: result.forwards for result in compared}
+    shares = [r.forwards / whole[r.seed] for r in found if r.seed in whole]
+    return [
+        name,
+        str(len(found)),
+        f"{np.mean(costs):.1f} ({min(costs):.1f} to {max(costs):.1f})",
+        f"{np.mean(shares):.1%}" if shares else "",
+        *(_number(divergence(found, budget)) for budget in budgets),
+    ]
+
+
+def _compared(
+    name: str, found: Sequence[Result], compared: Sequence[Result], budgets: Sequence[int]
+) -> list[str]:
+    whole = {result.seed: result for result in compared}
+    pairs = [(result, whole[result.seed]) for result in found if result.seed in whole]
+    return [name, str(len(pairs)), *(_difference(pairs, budget) for budget in budgets)]
+
+
+def _difference(pairs: Sequence[tuple[Result, Result]], budget: int) -> str:
+    known = [
+        (a.sums[budget], b.sums[budget]) for a, b in pairs if budget in a.sums and budget in b.sums
+    ]
+    if not known:
+        return ""
+    return shown(ratio_interval([a for a, _ in known], [b for _, b in known]))
+
+
+def shown(ratio: Interval) -> str:
+    """As a change in percent, or as a factor where it is large."""
+    ends = (ratio.estimate, ratio.low, ratio.high)
+    if 1 / MUCH < ratio.estimate < MUCH:
+        estimate, low, high = (f"{100 * (end - 1):+.3g}" for end in ends)
+        return f"{estimate} % [{low}, {high}]"
+    estimate, low, high = (f"{end:.2g}" for end in ends)
+    return f"x {estimate} [{low}, {high}]"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"

@@ -1,0 +1,75 @@
+"""Results of the study, as the report reads them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Result:
+    """One search: a method on the documents of a seed. Of each budget, by its number of F:"""
+
+    model: str
+    method: str
+    seed: int
+    forwards: float
+    sums: dict[int, np.ndarray]
+    """Held-out divergence of its best pattern, summed over each document's tokens [D]."""
+    tokens: dict[int, np.ndarray]
+    """Scored tokens of each held-out document [D]."""
+    curve: dict[int, list[tuple[float, float]]]
+    """Forwards, and the held-out divergence of the best from there on."""
+
+    @classmethod
+    def of(cls, row: dict[str, Any], model: str) -> Result:
+        """`model`: its name, for rows of the time before rows said it."""
+        pairs = {int(budget): np.array(found) for budget, found in row["held_out"].items()}
+        points = row.get("curve", {}).items()
+        return cls(
+            row.get("model", model),
+            row["method"],
+            row["seed"],
+            row["forwards"],
+            {budget: found[:, 0] for budget, found in pairs.items()},
+            {budget: found[:, 1] for budget, found in pairs.items()},
+            {int(budget): [(forwards, d) for forwards, _, d in each] for budget, each in points},
+        )
+
+
+def read_results(paths: Sequence[Path]) -> dict[str, list[Result]]:
+    """By model, in the order of the files."""
+    found: dict[str, list[Result]] = {}
+    for path in paths:
+        for row in json.loads(path.read_text()):
+            result = Result.of(row, path.stem)
+            found.setdefault(result.model, []).append(result)
+    return found
+
+
+def by_method(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """The results of each method, in their order."""
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        found.setdefault(result.method, []).append(result)
+    return found
+
+
+def budgets_of(results: Sequence[Result]) -> list[int]:
+    """Most F first."""
+    return sorted({budget for result in results for budget in result.sums}, reverse=True)
+
+
+def divergence(results: Sequence[Result], budget: int) -> float | None:
+    """Nats a token, over all held-out documents of all seeds; None where none has the budget."""
+    known = [r for r in results if budget in r.sums]
+    if not known:
+        return None
+    return float(
+        sum(r.sums[budget].sum() for r in known) / sum(r.tokens[budget].sum() for r in known)
+    )

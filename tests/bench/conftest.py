@@ -1,0 +1,6 @@
+"""The benchmarks import each other as they do when they are run: from their folder."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
