@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from search_study.memo import MemoEngine
-from search_study.overlap_path import OverlapPath
-from search_study.random_patterns import RandomPatterns
-
 from ixsearch.runtime.interface import Document
 from ixsearch.search.final import Final
 from ixsearch.search.proposer import Proposer
 from ixsearch.search.strategy import SEARCHES
 from ixsearch.search.tpe import Tpe
 from ixsearch.search.uniform import Uniform
+from search_study.memo import MemoEngine
+from search_study.overlap_path import OverlapPath
+from search_study.random_patterns import RandomPatterns
 
 Make = Callable[[MemoEngine, Sequence[Document], int], list[Proposer]]
 """From the engine, the calibration documents and the seed."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from search_study.rows import Result, budgets_of, by_method
 
 COLUMNS = 2

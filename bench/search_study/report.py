@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+
+from ixsearch.verdict.interval import Interval
 from search_study.interval import ratio_interval
 from search_study.plot import draw
 from search_study.rows import Result, budgets_of, by_method, divergence, read_results
-
-from ixsearch.verdict.interval import Interval
 
 MUCH = 2.0
 """From this ratio on, and under its inverse, a factor reads better than a percentage."""

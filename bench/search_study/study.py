@@ -12,9 +12,6 @@ from typing import Any
 
 import torch
 from optuna.storages import InMemoryStorage
-from search_study.curve import Point, Recorded, curve_of
-from search_study.memo import Memo, MemoEngine
-from search_study.methods import proposers_of
 
 from ixsearch.job.locate import locate_model
 from ixsearch.patterns import Pattern
@@ -26,6 +23,9 @@ from ixsearch.search.runner import run_search
 from ixsearch.search.space import SearchSpace
 from ixsearch.search.study import PatternStudy
 from ixsearch.tasks.corpus import bundled_documents
+from search_study.curve import Point, Recorded, curve_of
+from search_study.memo import Memo, MemoEngine
+from search_study.methods import proposers_of
 
 SHARES = (3 / 4, 1 / 2, 3 / 8, 1 / 4, 1 / 8)
 """Of the layers, the default budgets."""
