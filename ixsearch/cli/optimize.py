@@ -81,6 +81,14 @@ def optimize(
             " sampler, from the guesses of path on).",
         ),
     ] = "auto",
+    nested: Annotated[
+        bool,
+        typer.Option(
+            "--nested",
+            help="Each best pattern's F layers contain those of the next smaller one: to change the"
+            " number of F layers while serving.",
+        ),
+    ] = False,
     storage: Annotated[
         str,
         typer.Option(
@@ -157,6 +165,7 @@ def optimize(
             budget=budget,
             retention=retention,
             search=search,
+            nested=nested,
             storage=storage,
             study_name=study_name,
             out=out,

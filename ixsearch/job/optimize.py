@@ -23,9 +23,10 @@ from ixsearch.output.folder import check_output_folder
 from ixsearch.output.outcome import Outcome, Totals
 from ixsearch.output.progress import Report, RunProgress
 from ixsearch.output.write import write_outcome
-from ixsearch.patterns import IxsearchError
+from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.recommendation import Recommendation, recommend
 from ixsearch.search.budgets import default_budgets, parse_budgets, parse_retentions
+from ixsearch.search.chain import nested_patterns
 from ixsearch.search.constraints import Constraints, constraint_words
 from ixsearch.search.finalists import choose_finalists
 from ixsearch.search.identity import digest_of, identity_of
@@ -65,6 +66,7 @@ class Settings:
     timeout: float | None = None
     tolerance: float = TOLERANCE
     constraints: Constraints = field(default_factory=Constraints)
+    nested: bool = False
 
 
 def optimize(settings: Settings, progress: RunProgress) -> Outcome:
@@ -75,7 +77,7 @@ def optimize(settings: Settings, progress: RunProgress) -> Outcome:
     """
     _check(settings, check_output_folder(settings.out))
     progress.phase("start")
-    search = proposers(settings.search)
+    search = proposers(settings.search, settings.nested)
     inputs = load_inputs(settings.sources)
     space = settings.constraints.space(inputs.model.num_layers, inputs.model.indexer_layers)
     budgets = _budgets(settings, space)
@@ -140,7 +142,8 @@ def _judge(
     budgets: tuple[int, ...],
     progress: RunProgress,
 ) -> Outcome:
-    chosen = choose_finalists(found.scores, space, budgets, complete=found.stopped is None)
+    complete, nested = found.stopped is None, settings.nested
+    chosen = choose_finalists(found.scores, space, budgets, complete, nested)
     if not chosen:
         raise IxsearchError(
             "the search ended before any pattern was scored: give it more --timeout or --n-trials"
@@ -179,9 +182,16 @@ def _judge(
             *_outside(space, recommendation),
         ),
         command=shlex.join(["ixsearch", *sys.argv[1:]]),
-        constraints=constraint_words(space),
+        constraints=constraint_words(space, nested),
+        nested=_chain(found, space, budgets) if nested else None,
         outside=frozenset(t.pattern for t in trials if not space.contains(t.pattern)),
     )
+
+
+def _chain(
+    found: SearchOutcome, space: SearchSpace, budgets: tuple[int, ...]
+) -> tuple[Pattern, ...]:
+    return tuple(nested_patterns(found.scores, space, budgets).values())
 
 
 def _stopped(found: SearchOutcome) -> list[str]:

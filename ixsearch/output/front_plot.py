@@ -7,7 +7,6 @@ from math import floor, inf, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ixsearch.output.front import front
 from ixsearch.output.outcome import Outcome
 from ixsearch.results import Finalist
 
@@ -99,9 +98,11 @@ def _dress(axes: Any, outcome: Outcome) -> None:
 
 def _mark(axes: Any, outcome: Outcome) -> None:
     zero = _zero(outcome)
-    best = [(t.pattern.num_full, max(t.divergence, zero)) for t in front(outcome.allowed_trials)]
+    best = [(t.pattern.num_full, max(t.divergence, zero)) for t in outcome.front]
     if best:
-        axes.step(*zip(*best, strict=True), where="post", color=BLUE, linewidth=1.2, zorder=1)
+        label = None if outcome.nested is None else "nested patterns"
+        steps = {"where": "post", "color": BLUE, "linewidth": 1.2, "zorder": 1, "label": label}
+        axes.step(*zip(*best, strict=True), **steps)
     uniform = [_point(f, zero) for f in outcome.finalists if f.origin == "uniform"]
     if uniform:
         axes.scatter(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ixsearch.output.front import front
 from ixsearch.patterns import Pattern
 from ixsearch.recommendation import Recommendation
 from ixsearch.results import DocumentSet, Finalist, TrialRow
@@ -49,6 +50,8 @@ class Outcome:
     """To which the search kept, in words; empty: none."""
     outside: frozenset[Pattern] = frozenset()
     """Patterns of the study that these do not allow: from calls with others, or the baseline."""
+    nested: tuple[Pattern, ...] | None = None
+    """The patterns of a nested front; None: the front is of any patterns."""
 
     @property
     def baseline(self) -> Finalist:
@@ -70,6 +73,14 @@ class Outcome:
     def allowed_trials(self) -> tuple[TrialRow, ...]:
         """Trials of the patterns that keep to the constraints."""
         return tuple(t for t in self.trials if t.pattern not in self.outside)
+
+    @property
+    def front(self) -> tuple[TrialRow, ...]:
+        """The trials on the front, fewest F layers first."""
+        if self.nested is None:
+            return front(self.allowed_trials)
+        chain = [t for t in self.allowed_trials if t.pattern in self.nested]
+        return tuple(sorted(chain, key=lambda t: t.pattern.num_full))
 
     @property
     def storage_shown(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ixsearch.output import figures as fig
-from ixsearch.output.front import front
 from ixsearch.output.markdown import cell, line, table
 from ixsearch.output.outcome import Outcome
 from ixsearch.output.provenance import files, measured_on, search
@@ -145,7 +144,7 @@ def _speed(outcome: Outcome) -> list[str]:
 
 
 def _front(outcome: Outcome, picture: str | None, note: str) -> list[str]:
-    found = front(outcome.allowed_trials)
+    found = outcome.front
     rows = table(
         "F | divergence in the search | pattern",
         (
@@ -158,7 +157,8 @@ def _front(outcome: Outcome, picture: str | None, note: str) -> list[str]:
         ),
     )
     image = f"![Divergence against F layers]({picture})" if picture else note
-    return ["## The front", "", image, "", *rows]
+    title = "## The front" if outcome.nested is None else "## The nested front"
+    return [title, "", image, "", *rows]
 
 
 def _name(finalist: Finalist, outcome: Outcome) -> str:

@@ -8,7 +8,6 @@ from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
-from ixsearch.output.front import front
 from ixsearch.output.outcome import Outcome
 from ixsearch.patterns import Pattern
 from ixsearch.results import DocumentSet, Finalist, Quality
@@ -45,7 +44,7 @@ def summary(outcome: Outcome, folder: object = None) -> dict[str, Any]:
                 "num_full": t.pattern.num_full,
                 "divergence": plain(t.divergence),
             }
-            for t in front(outcome.allowed_trials)
+            for t in outcome.front
         ],
         "totals": plain(outcome.totals) | {"trials": len(outcome.trials)},
         "warnings": list(outcome.warnings),

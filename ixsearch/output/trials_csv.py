@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import isfinite
 
 from ixsearch.output.front import front
+from ixsearch.patterns import Pattern
 from ixsearch.results import TrialRow
 
 COLUMNS = (
@@ -25,9 +26,12 @@ COLUMNS = (
 )
 
 
-def trials_csv(trials: Sequence[TrialRow]) -> str:
-    """The table as text, by trial number. Floats are exact; what is not finite is empty."""
-    on_front = {trial.pattern for trial in front(trials)}
+def trials_csv(trials: Sequence[TrialRow], nested: Collection[Pattern] | None = None) -> str:
+    """The table as text, by trial number. Floats are exact; what is not finite is empty.
+
+    `nested`: the patterns of a nested front; None: the front is that of all trials.
+    """
+    on_front = {trial.pattern for trial in front(trials)} if nested is None else nested
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)

@@ -52,11 +52,15 @@ class Constraints:
         return self.stages.full_starts(num_layers, [newest(name) for name in SERVERS])
 
 
-def constraint_words(space: SearchSpace) -> str:
+NESTED = "nested: the F layers of each best pattern contain those of the next smaller one"
+
+
+def constraint_words(space: SearchSpace, nested: bool = False) -> str:
     """What the user constrained, in words; '' for nothing."""
     parts = (
         ("pinned F: layers", space.pinned),
         ("pinned S: layers", space.pinned_shared),
         ("pipeline stages, each begins with F: at layers", space.stage_starts),
     )
-    return "; ".join(f"{name} {layer_ranges(layers)}" for name, layers in parts if layers)
+    words = [f"{name} {layer_ranges(layers)}" for name, layers in parts if layers]
+    return "; ".join([*words, NESTED] if nested else words)

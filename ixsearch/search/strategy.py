@@ -9,6 +9,7 @@ from ixsearch.search.final import Final
 from ixsearch.search.greedy import Greedy
 from ixsearch.search.guided import Guided
 from ixsearch.search.lazy_greedy import LazyGreedy
+from ixsearch.search.nested import Nested
 from ixsearch.search.path import Path
 from ixsearch.search.proposer import Proposer
 from ixsearch.search.swaps import Swaps
@@ -25,12 +26,17 @@ SEARCHES: dict[str, Callable[[], list[Proposer]]] = {
 DEFAULT_SEARCH = "auto"
 
 
-def proposers(search: str = DEFAULT_SEARCH) -> list[Proposer]:
+def proposers(search: str = DEFAULT_SEARCH, nested: bool = False) -> list[Proposer]:
     """Uniform patterns, then what the search so named is made of.
+
+    `nested`: moves that keep patterns nested come instead of those that do not.
 
     Raises:
         IxsearchError: no search is called so.
     """
     if search not in SEARCHES:
         raise IxsearchError(f"no search is called {search!r}: use {' or '.join(SEARCHES)}")
-    return [Uniform(), *SEARCHES[search]()]
+    steps = SEARCHES[search]()
+    if nested:
+        steps = [*(step for step in steps if not isinstance(step, Swaps)), Nested()]
+    return [Uniform(), *steps]

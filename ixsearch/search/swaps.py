@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,21 +71,32 @@ class Swaps:
                 yield ask
 
     def _turn(self, problem: Problem, budget: int, effects: Effects | None) -> Turn | None:
-        scores, documents = problem.scores, problem.rungs[0]
-        start = scores.best(budget)
-        surrogate = Surrogate.fit(scores, budget, effects)
-        if start is None or surrogate is None:
+        start = problem.scores.best(budget)
+        if start is None:
             return None
-        moves = [p for p in _moves(problem, budget, start) if p not in scores]
-        if not moves:
-            return None
-        best = log_divergence(scores.divergence(start))
-        gains = expected_fall(best - surrogate.guess(moves), surrogate.spread)
-        values = gains / [_cost(problem, start, move, documents) for move in moves]
-        # Rounded, so that the last bits of a solver do not choose between equals.
-        order = sorted(range(len(moves)), key=lambda i: (-round(values[i], 9), moves[i]))
-        chosen = order[: self.width]
-        return Turn(round(float(values[chosen].mean()), 9), start, [moves[i] for i in chosen])
+        return turn_from(problem, start, _moves(problem, budget, start), effects, self.width)
+
+
+def turn_from(
+    problem: Problem,
+    start: Pattern,
+    moves: Sequence[Pattern],
+    effects: Effects | None,
+    width: int,
+) -> Turn | None:
+    """The few moves that promise most; None where nothing is new."""
+    scores, documents = problem.scores, problem.rungs[0]
+    surrogate = Surrogate.fit(scores, start.num_full, effects)
+    moves = [p for p in moves if p not in scores]
+    if surrogate is None or not moves:
+        return None
+    best = log_divergence(scores.divergence(start))
+    gains = expected_fall(best - surrogate.guess(moves), surrogate.spread)
+    values = gains / [_cost(problem, start, move, documents) for move in moves]
+    # Rounded, so that the last bits of a solver do not choose between equals.
+    order = sorted(range(len(moves)), key=lambda i: (-round(values[i], 9), moves[i]))
+    chosen = order[:width]
+    return Turn(round(float(values[chosen].mean()), 9), start, [moves[i] for i in chosen])
 
 
 def expected_fall(fall: np.ndarray, spread: float) -> np.ndarray:

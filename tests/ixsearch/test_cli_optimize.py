@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import shutil
 
@@ -11,6 +12,7 @@ import yaml
 
 from ixsearch.patterns import Pattern, read_pattern_file
 from ixsearch.runtime.engine import NativeEngine
+from ixsearch.search.constraints import NESTED
 from ixsearch.search.strategy import SEARCHES, proposers
 
 from .job.small import LAYERS, TOPK, copy_storage, finished_trials, make_documents, run
@@ -251,6 +253,25 @@ def test_constraints_on_the_study_of_a_free_search(finished, tmp_path):
     assert run("validate", "FFSSS", *checked)[0] == 1
     before = {row["pattern"] for row in rows_of(finished.out)}
     assert said["totals"]["trials"] == len(before) + said["totals"]["evaluations"]
+
+
+@pytest.mark.parametrize("search", ["auto", "path"])
+def test_nested_patterns_on_the_study_of_a_free_search(finished, tmp_path, search):
+    storage, out = copy_storage(finished.storage, tmp_path / "study.db"), tmp_path / "out"
+    args = (*finished.args, "--storage", storage, "--out", out, "--search", search)
+    code, said, err = run(*args, "--budget", "4,3,2", "--nested", "--tolerance", 1, "--json")
+    assert code == 0, err
+    said = json.loads(said)
+    chain = [Pattern(f["pattern"]) for f in said["finalists"] if f["origin"] == "best"]
+    assert [p.num_full for p in chain] == [4, 3, 2]
+    assert all(b.is_nested_in(a) for a, b in itertools.pairwise(chain))
+    assert [row["pattern"] for row in said["front"]] == [p.letters for p in chain[::-1]]
+    assert said["recommendation"]["pattern"] in (None, *(p.letters for p in chain))
+    assert "## The nested front" in (out / "report.md").read_text()
+    assert said["constraints"] == NESTED and NESTED in (out / "report.md").read_text()
+    assert read_pattern_file(out / "pattern.yaml").provenance.constraints == NESTED
+    on_front = {row["pattern"] for row in rows_of(out) if row["on_front"] == "true"}
+    assert on_front == {p.letters for p in chain}
 
 
 def test_all_full_where_layers_are_pinned_shared_is_warned_of(finished, tmp_path):

@@ -106,3 +106,13 @@ def test_without_matplotlib_there_is_no_picture(tmp_path, outcome, study, monkey
     monkeypatch.setattr(builtins, "__import__", no_matplotlib)
     assert draw_front(tmp_path / "front.png", outcome, study) is None
     assert not (tmp_path / "front.png").exists()
+
+
+def test_a_nested_front_is_the_chain_whatever_beats_it(outcome):
+    free = outcome.front
+    assert free == front(outcome.trials)
+    chain = tuple(f.pattern for f in outcome.finalists if f.origin == "uniform")
+    nested = replace(outcome, nested=chain)
+    assert [t.pattern for t in nested.front] == sorted(chain, key=lambda p: p.num_full)
+    assert {t.pattern for t in free}.isdisjoint(chain)
+    assert replace(outcome, nested=()).front == ()

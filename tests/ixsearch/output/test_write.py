@@ -174,3 +174,14 @@ def test_plain_takes_values_apart():
     assert plain({"a": (Pattern("FS"), np.float32(0.5), True, None, float("-inf"))}) == {
         "a": ["FS", 0.5, True, None, None]
     }
+
+
+def test_a_nested_front_is_what_the_files_show(tmp_path, outcome, study):
+    chain = tuple(f.pattern for f in outcome.finalists if f.origin == "uniform")
+    folder = write_outcome(tmp_path / "out", replace(outcome, nested=chain), study)
+    text = (folder / "report.md").read_text()
+    _, _, after = text.partition("## The nested front")
+    table = after.partition("##")[0]
+    assert all(f"`{pattern}`" in table for pattern in chain)
+    assert table.count("| `") == len(chain)
+    assert (folder / "trials.csv").read_text().count(",true\n") == len(chain)

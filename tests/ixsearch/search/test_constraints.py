@@ -3,7 +3,7 @@ import re
 import pytest
 
 from ixsearch.patterns import IxsearchError, Stages
-from ixsearch.search.constraints import Constraints, constraint_words
+from ixsearch.search.constraints import NESTED, Constraints, constraint_words
 
 
 def space_of(num_layers, *args):
@@ -22,6 +22,7 @@ def test_pins_and_a_partition():
         "pinned F: layers 1, 6-7; pinned S: layers 2-3;"
         " pipeline stages, each begins with F: at layers 0, 4"
     )
+    assert constraint_words(space, nested=True) == f"{constraint_words(space)}; {NESTED}"
 
 
 def test_stages_that_do_not_divide_evenly_are_split_as_vllm_does():

@@ -5,10 +5,12 @@ import pytest
 from optuna.trial import TrialState
 
 from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search import study as study_module
 from ixsearch.search.finalists import choose_finalists
 from ixsearch.search.proposer import Ask
 from ixsearch.search.runner import run_search
+from ixsearch.search.score import TrialScore
 from ixsearch.search.strategy import proposers
 from ixsearch.search.worker import this_worker
 
@@ -391,3 +393,19 @@ def test_a_search_cut_short_does_not_call_a_uniform_pattern_its_find():
     assert outcome.stopped == "n-trials"
     chosen = choose_finalists(outcome.scores, SPACE, BUDGETS, complete=False)
     assert [c.origin for c in chosen] == ["baseline", "uniform", "uniform", "uniform"]
+
+
+def test_nested_finalists_are_those_of_the_best_chain():
+    """The best of 2 F does not nest in the best of 3 F; only one pair of these nests."""
+    space = space_of(4)
+    values = {"FFFF": 0.0, "FFFS": 1.0, "FSFF": 2.0, "FSSF": 3.0, "FFSS": 9.0}
+
+    def score(value):
+        return TrialScore(0, "x", 1.0, "", (DocumentScore(1, 0.0, value, ()),))
+
+    scores = {Pattern(letters): score(value) for letters, value in values.items()}
+    chosen = choose_finalists(scores, space, (3, 2), nested=True)
+    best = [c.pattern.letters for c in chosen if c.origin == "best"]
+    assert best == ["FSFF", "FSSF"]
+    free = choose_finalists(scores, space, (3, 2))
+    assert [c.pattern.letters for c in free if c.origin == "best"] == ["FFFS", "FSSF"]
