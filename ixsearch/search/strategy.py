@@ -12,16 +12,17 @@ from ixsearch.search.lazy_greedy import LazyGreedy
 from ixsearch.search.nested import Nested
 from ixsearch.search.path import Path
 from ixsearch.search.proposer import Proposer
+from ixsearch.search.published import Published
 from ixsearch.search.swaps import Swaps
 from ixsearch.search.tpe import Tpe
 from ixsearch.search.uniform import Uniform
 
 SEARCHES: dict[str, Callable[[], list[Proposer]]] = {
-    "auto": lambda: [Path(guesses=2), Guided(), Swaps()],
+    "auto": lambda: [Published(), Path(guesses=2), Guided(), Swaps()],
     "path": lambda: [Path(), Final()],
     "lazy-greedy": lambda: [LazyGreedy()],
     "greedy": lambda: [Greedy()],
-    "tpe": lambda: [Path(), Tpe()],
+    "tpe": lambda: [Published(), Path(), Tpe()],
 }
 DEFAULT_SEARCH = "auto"
 

@@ -4,12 +4,13 @@ import pytest
 
 from ixsearch.patterns import Pattern
 from ixsearch.search.path import Path
+from ixsearch.search.runner import run_search
 from ixsearch.search.strategy import proposers
 from ixsearch.search.tpe import WIDTH, Tpe
 from ixsearch.search.uniform import Uniform
 
 from .effects_support import make_effects
-from .fake_engine import additive, rugged, space_of
+from .fake_engine import DOCUMENTS, FakeEngine, additive, memory, open_study, rugged, space_of
 from .play import patterns_of, play
 
 BUDGETS = (9, 6, 4)
@@ -69,4 +70,18 @@ def test_a_budget_with_a_single_pattern():
 
 
 def test_the_search_begins_with_the_guesses_of_path():
-    assert [p.name for p in proposers("tpe")] == ["uniform", "path", "tpe"]
+    assert [p.name for p in proposers("tpe")] == ["uniform", "published", "path", "tpe"]
+
+
+def test_a_search_that_was_cut_short_goes_on_to_the_same_end():
+    def run(study, **limits):
+        steps = [Uniform(), Tpe(trials=12)]
+        return run_search(FakeEngine(), DOCUMENTS, study, SPACES[0], steps, BUDGETS, **limits)
+
+    whole = run(open_study(memory(), SPACES[0]))
+    study = open_study(memory(), SPACES[0])
+    assert run(study, max_trials=20).stopped == "n-trials"
+    rest = run(study)
+    assert 0 < rest.evaluations < whole.evaluations
+    assert rest.best == whole.best and set(rest.scores) == set(whole.scores)
+    assert run(study).evaluations == 0
