@@ -59,6 +59,8 @@ def study(settings: StudySettings) -> None:
     rows = _Rows(settings.out, settings.again)
     end = time.monotonic() + settings.seconds
     for seed in settings.seeds:
+        if time.monotonic() >= end:
+            break
         comparison = Comparison.of(engine, Tokenizer.load(folder), settings, seed)
         for row in comparison.rows(rows, settings.methods, end):
             rows.add(row)
@@ -90,7 +92,7 @@ class Comparison:
         return cls(engine, space, budgets, calibration, held_out, seed)
 
     def rows(self, known: _Rows, methods: Sequence[str], end: float) -> Iterator[Row]:
-        """Of the methods that are not known, until the time is over."""
+        """Of the methods that are not known, one after another until the time is over."""
         for method in methods:
             about = self._about(method)
             if about in known:
@@ -99,7 +101,7 @@ class Comparison:
             found = self.search(method, end - began)
             if found is None:
                 print(f"seed {self.seed}, {method}: out of time; repeat the command to go on")
-                continue
+                return
             seconds = time.monotonic() - began
             print(f"seed {self.seed}, {method}: {found['forwards']:.1f} forwards, {seconds:.0f} s")
             yield about | {"device": self.engine.describe().device} | found

@@ -274,6 +274,19 @@ def test_nested_patterns_on_the_study_of_a_free_search(finished, tmp_path, searc
     assert on_front == {p.letters for p in chain}
 
 
+@pytest.mark.parametrize("trials", [1, 3, 6])
+def test_a_nested_search_that_ended_early_shows_the_chain_that_there_is(finished, tmp_path, trials):
+    args = (*finished.args, "--storage", tmp_path / "study.db", "--out", tmp_path / "out")
+    limits = ("--budget", "5,4,2", "--nested", "--n-trials", trials, "--json")
+    code, said, err = run(*args, *limits)
+    assert code == 0, err
+    said = json.loads(said)
+    front = [Pattern(row["pattern"]) for row in said["front"]]
+    assert front[-1].num_full == LAYERS
+    assert all(a.is_nested_in(b) for a, b in itertools.pairwise(front))
+    assert (len(front) == 1) == (trials == 1)
+
+
 def test_all_full_where_layers_are_pinned_shared_is_warned_of(finished, tmp_path):
     args = (*finished.args, "--storage", tmp_path / "study.db", "--out", tmp_path / "out")
     code, said, _ = run(*args, "--pin-shared", "3", "--n-trials", 1, "--json")
