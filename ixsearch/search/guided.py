@@ -8,9 +8,10 @@ import numpy as np
 
 from ixsearch.patterns import Pattern
 from ixsearch.search.effects import Effects
+from ixsearch.search.objective import log_divergence
 from ixsearch.search.proposer import Ask, Problem
 from ixsearch.search.race import race
-from ixsearch.search.surrogate import Surrogate, log_divergence
+from ixsearch.search.surrogate import Surrogate
 
 WIDTH = 3
 """Removals of a round that are measured first."""
@@ -63,4 +64,4 @@ class Guided:
 
 
 def _is_surprise(problem: Problem, winner: Pattern, bound: float) -> bool:
-    return log_divergence(problem.scores.divergence(winner)) > bound
+    return problem.scores.logarithm(problem.scores.divergence(winner)) > bound

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ixsearch.patterns import Pattern
 from ixsearch.runtime.interface import DocumentScore
+from ixsearch.search.objective import DIVERGENCE, Objective
+from ixsearch.search.rungs import rungs_of
 
 
 @dataclass
@@ -19,7 +23,15 @@ class Scores:
 
     documents: int
     """Of the whole search."""
+    objective: Objective = DIVERGENCE
+    baseline: Pattern | None = None
+    """Needed where the objective is not divergence."""
     _seen: dict[Pattern, Sequence[DocumentScore]] = field(default_factory=dict)
+
+    @property
+    def rungs(self) -> tuple[int, ...]:
+        """Numbers of documents on which patterns are compared, the last is all."""
+        return rungs_of(self.documents, len(self.objective.mix.weights))
 
     def __contains__(self, pattern: Pattern) -> bool:
         return pattern in self._seen
@@ -46,13 +58,19 @@ class Scores:
         return [p for p, scores in self._seen.items() if len(scores) >= wanted]
 
     def divergence(self, pattern: Pattern, documents: int | None = None) -> float:
-        """Mean over the scored tokens of the first documents, nats; of all by default."""
-        rows = self._rows(pattern, documents)
-        return sum(s.divergence_sum for s in rows) / sum(s.tokens for s in rows)
+        """What is minimised, on the first documents; on all by default.
+
+        Mean divergence of scored tokens, nats; or loss or wrong answers above those of all-F.
+        """
+        return self.objective.above(self._rows(pattern, documents), self._reference)
+
+    def logarithm(self, value: np.ndarray | float) -> np.ndarray | float:
+        """Of what `divergence` gives; of a loss or an accuracy something like it."""
+        return self.objective.logarithm(value, self._reference)
 
     def sums(self, pattern: Pattern, documents: int | None = None) -> list[float]:
-        """The divergence of each document, summed over its tokens."""
-        return [s.divergence_sum for s in self._rows(pattern, documents)]
+        """What the mean is the sum of, document by document, but for its denominator."""
+        return self.objective.sums(self._rows(pattern, documents))
 
     def ranked(self, num_full: int, documents: int | None = None) -> list[Pattern]:
         """Patterns with so many F layers, the best first, of equals the first by its letters."""
@@ -72,6 +90,10 @@ class Scores:
     def best(self, num_full: int, documents: int | None = None) -> Pattern | None:
         """The first of `ranked`, if there is any."""
         return next(iter(self.ranked(num_full, documents)), None)
+
+    @property
+    def _reference(self) -> Sequence[DocumentScore]:
+        return () if self.objective.is_divergence else self._seen[self.baseline]
 
     def _rows(self, pattern: Pattern, documents: int | None) -> Sequence[DocumentScore]:
         wanted = self.documents if documents is None else documents

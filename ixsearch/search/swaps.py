@@ -13,7 +13,7 @@ from ixsearch.search.effects import Effects
 from ixsearch.search.proposer import Ask, Problem
 from ixsearch.search.race import race
 from ixsearch.search.space import SearchSpace
-from ixsearch.search.surrogate import Surrogate, log_divergence
+from ixsearch.search.surrogate import Surrogate
 
 WORTH = 1.0
 """Expected fall of log divergence, a forward, under which the search is over."""
@@ -79,7 +79,7 @@ class Swaps:
         moves = [p for p in _moves(problem, budget, start) if p not in scores]
         if not moves:
             return None
-        best = log_divergence(scores.divergence(start))
+        best = scores.logarithm(scores.divergence(start))
         gains = expected_fall(best - surrogate.guess(moves), surrogate.spread)
         values = gains / [_cost(problem, start, move, documents) for move in moves]
         # Rounded, so that the last bits of a solver do not choose between equals.
