@@ -31,7 +31,7 @@ class Quality:
 
     @classmethod
     def of(cls, scores: Sequence[DocumentScore], mix: Mix = ONE_SET) -> Quality:
-        """Of the first documents of a mix, divergence and loss weighted as it says."""
+        """Of the first documents of a mix, whose divergence and loss are weighted means."""
         counts = [s.tokens for s in scores]
         tokens = sum(counts)
         sums = [s.divergence_sum for s in scores]
@@ -110,6 +110,8 @@ class Finalist:
     speed: Speed | None = None
     verdict: Verdict | None = None
     """Of all but the baseline."""
+    by_set: tuple[Quality, ...] = ()
+    """`held_out`, set by set, where there are several."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,8 @@ class DocumentSet:
     candidate_tokens: int
     """Tokens that would be scored were `index_topk` 0."""
     digest: str
+    weight: float | None = None
+    """Its share of the objective, where there are several sets."""
 
     @property
     def share_past_topk(self) -> float:
