@@ -132,6 +132,11 @@ class DocumentSet:
     """Its share of the objective, where there are several sets."""
 
     @property
+    def source_shown(self) -> str:
+        """With its weight, where it has one."""
+        return self.source if self.weight is None else f"{self.source} (weight {self.weight:.3g})"
+
+    @property
     def share_past_topk(self) -> float:
         return self.scored_tokens / self.candidate_tokens if self.candidate_tokens else 0.0
 

@@ -28,6 +28,7 @@ from ixsearch.patterns import IxsearchError
 from ixsearch.recommendation import Recommendation, recommend
 from ixsearch.search.budgets import default_budgets, parse_budgets, parse_retentions
 from ixsearch.search.constraints import Constraints, constraint_words
+from ixsearch.search.contest import contests
 from ixsearch.search.finalists import choose_finalists
 from ixsearch.search.identity import digest_of, identity_of, objective_identity
 from ixsearch.search.objective import DIVERGENCE
@@ -188,6 +189,8 @@ def _judge(
         command=shlex.join(["ixsearch", *sys.argv[1:]]),
         constraints=constraint_words(space),
         outside=frozenset(t.pattern for t in trials if not space.contains(t.pattern)),
+        objective=settings.objective,
+        contests=tuple(contests(found.scores, space, budgets)),
     )
 
 

@@ -10,6 +10,7 @@ from ixsearch.patterns import Pattern
 from ixsearch.recommendation import Recommendation
 from ixsearch.results import DocumentSet, Finalist, TrialRow
 from ixsearch.runtime.interface import ModelInfo, Workload
+from ixsearch.search.contest import Contest
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,9 @@ class Outcome:
     """To which the search kept, in words; empty: none."""
     outside: frozenset[Pattern] = frozenset()
     """Patterns of the study that these do not allow: from calls with others, or the baseline."""
+    objective: str = "divergence"
+    """What the search minimised: that, loss or accuracy."""
+    contests: tuple[Contest, ...] = ()
 
     @property
     def baseline(self) -> Finalist:
@@ -70,6 +74,10 @@ class Outcome:
     def allowed_trials(self) -> tuple[TrialRow, ...]:
         """Trials of the patterns that keep to the constraints."""
         return tuple(t for t in self.trials if t.pattern not in self.outside)
+
+    def value_of(self, pattern: Pattern) -> float:
+        """What the search minimised, of a pattern of the study; above all-F's."""
+        return next(t.value for t in self.trials if t.pattern == pattern)
 
     @property
     def storage_shown(self) -> str:

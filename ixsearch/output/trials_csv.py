@@ -22,11 +22,16 @@ COLUMNS = (
     "loss",
     "finished",
     "on_front",
+    "objective",
+    "value",
 )
 
 
-def trials_csv(trials: Sequence[TrialRow]) -> str:
-    """The table as text, by trial number. Floats are exact; what is not finite is empty."""
+def trials_csv(trials: Sequence[TrialRow], objective: str = "divergence") -> str:
+    """The table as text, by trial number. Floats are exact; what is not finite is empty.
+
+    `value` is what was minimised, the `objective`, above all-F's.
+    """
     on_front = {trial.pattern for trial in front(trials)}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -45,6 +50,8 @@ def trials_csv(trials: Sequence[TrialRow]) -> str:
                 _exact(trial.loss),
                 trial.finished,
                 "true" if trial.pattern in on_front else "false",
+                objective,
+                _exact(trial.value),
             )
         )
     return text.getvalue()
