@@ -36,8 +36,8 @@ def contests_section(outcome: Outcome) -> list[str]:
         f" with {first.scored_tokens} scored tokens: the differences of the two patterns, document"
         " by document. The interval is of Student's t. Documents for that: about so many of this"
         " kind tell the two apart with a chance of 80 %, if they differ as measured; where the"
-        " interval holds 0, that is a rough guess. What was dropped in a race had been told from the best"
-        " before."
+        " interval holds 0, that is a rough guess. Patterns that were dropped in a race are not in"
+        " this: they had been told from the leader before."
     )
     return ["## Were the documents enough?", "", *rows, "", text]
 
