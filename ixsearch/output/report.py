@@ -204,7 +204,7 @@ def _front(outcome: Outcome, picture: str | None, note: str) -> list[str]:
             for t in found
         ),
     )
-    image = f"![Divergence against F layers]({picture})" if picture else note
+    image = f"![What was minimised against F layers]({picture})" if picture else note
     return ["## The front", "", image, "", *rows]
 
 

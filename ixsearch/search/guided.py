@@ -64,4 +64,4 @@ class Guided:
 
 
 def _is_surprise(problem: Problem, winner: Pattern, bound: float) -> bool:
-    return problem.scores.logarithm(problem.scores.divergence(winner)) > bound
+    return problem.scores.logarithm(problem.scores.value(winner)) > bound

@@ -35,7 +35,7 @@ def race(
         yield Ask(runners, documents, near)
         if documents == rungs[-1]:
             return
-        leader = min(runners, key=lambda p: (problem.scores.divergence(p, documents), p))
+        leader = min(runners, key=lambda p: (problem.scores.value(p, documents), p))
         limit = level / (len(rungs) - 1)
         runners = [p for p in runners if not is_worse(problem.scores, p, leader, documents, limit)]
 

@@ -57,7 +57,7 @@ class Scores:
         wanted = self.documents if documents is None else documents
         return [p for p, scores in self._seen.items() if len(scores) >= wanted]
 
-    def divergence(self, pattern: Pattern, documents: int | None = None) -> float:
+    def value(self, pattern: Pattern, documents: int | None = None) -> float:
         """What is minimised, on the first documents; on all by default.
 
         Mean divergence of scored tokens, nats; or loss or wrong answers above those of all-F.
@@ -65,27 +65,27 @@ class Scores:
         return self.objective.above(self._rows(pattern, documents), self._reference)
 
     def logarithm(self, value: np.ndarray | float) -> np.ndarray | float:
-        """Of what `divergence` gives; of a loss or an accuracy something like it."""
+        """Of what `value` gives, for divergence; for loss and accuracy something like it."""
         return self.objective.logarithm(value, self._reference)
 
     def sums(self, pattern: Pattern, documents: int | None = None) -> list[float]:
-        """What the mean is the sum of, document by document, but for its denominator."""
+        """Of each document: the differences of two patterns are what a paired test is of."""
         return self.objective.sums(self._rows(pattern, documents))
 
     def ranked(self, num_full: int, documents: int | None = None) -> list[Pattern]:
         """Patterns with so many F layers, the best first, of equals the first by its letters."""
         known = [p for p in self.at(documents) if p.num_full == num_full]
-        return sorted(known, key=lambda p: (self.divergence(p, documents), p))
+        return sorted(known, key=lambda p: (self.value(p, documents), p))
 
     def sorted(self, patterns: Sequence[Pattern]) -> list[Pattern]:
         """The best first, each on the documents that are scored."""
-        return sorted(patterns, key=lambda p: (self.divergence(p, self.seen(p)), p))
+        return sorted(patterns, key=lambda p: (self.value(p, self.seen(p)), p))
 
     def best_of(self, patterns: Sequence[Pattern]) -> Pattern:
         """The best of those of which most documents are scored."""
         most = max(map(self.seen, patterns))
         known = [p for p in patterns if self.seen(p) == most]
-        return min(known, key=lambda p: (self.divergence(p, most), p))
+        return min(known, key=lambda p: (self.value(p, most), p))
 
     def best(self, num_full: int, documents: int | None = None) -> Pattern | None:
         """The first of `ranked`, if there is any."""

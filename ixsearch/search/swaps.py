@@ -79,7 +79,7 @@ class Swaps:
         moves = [p for p in _moves(problem, budget, start) if p not in scores]
         if not moves:
             return None
-        best = scores.logarithm(scores.divergence(start))
+        best = scores.logarithm(scores.value(start))
         gains = expected_fall(best - surrogate.guess(moves), surrogate.spread)
         values = gains / [_cost(problem, start, move, documents) for move in moves]
         # Rounded, so that the last bits of a solver do not choose between equals.

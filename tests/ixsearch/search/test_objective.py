@@ -52,24 +52,24 @@ def scores_of(name, mix=None):
 
 def test_divergence_is_the_mean_over_tokens():
     scores = scores_of("divergence")
-    assert scores.divergence(FEW) == 12 / 45 and scores.divergence(ALL) == 0
-    assert scores.divergence(FEW, 2) == 11 / 40
+    assert scores.value(FEW) == 12 / 45 and scores.value(ALL) == 0
+    assert scores.value(FEW, 2) == 11 / 40
     assert scores.sums(FEW) == [2.0, 9.0, 1.0]
 
 
 def test_loss_is_above_that_of_all_f_on_the_same_documents():
     scores = scores_of("loss")
-    assert scores.divergence(ALL) == 0
-    assert scores.divergence(FEW) == pytest.approx((20 - 14) / 45)
-    assert scores.divergence(FEW, 1) == pytest.approx((6 - 4) / 10)
-    assert scores.divergence(SOME, 1) == pytest.approx(-0.05)
+    assert scores.value(ALL) == 0
+    assert scores.value(FEW) == pytest.approx((20 - 14) / 45)
+    assert scores.value(FEW, 1) == pytest.approx((6 - 4) / 10)
+    assert scores.value(SOME, 1) == pytest.approx(-0.05)
 
 
 def test_accuracy_counts_answers_that_a_pattern_can_change():
     """Of three: all-F has two right, SOME three, FEW none; what divergence adds is below TIE."""
     scores = scores_of("accuracy")
-    assert scores.divergence(SOME) == pytest.approx(-1 / 3, abs=TIE)
-    assert scores.divergence(FEW) == pytest.approx(2 / 3, abs=TIE)
+    assert scores.value(SOME) == pytest.approx(-1 / 3, abs=TIE)
+    assert scores.value(FEW) == pytest.approx(2 / 3, abs=TIE)
     assert scores.objective.counts(ROWS[FEW]) == [2, 1, 0]
 
 
@@ -89,10 +89,10 @@ def test_of_patterns_that_are_equally_right_the_least_divergence_is_best():
 def test_weights_whatever_the_lengths():
     mix = Mix((0, 1, 0), (0.75, 0.25))
     scores = scores_of("divergence", mix)
-    assert scores.divergence(FEW) == pytest.approx(0.75 * 3 / 15 + 0.25 * 9 / 30)
-    assert sum(scores.sums(FEW)) / 45 == pytest.approx(scores.divergence(FEW))
+    assert scores.value(FEW) == pytest.approx(0.75 * 3 / 15 + 0.25 * 9 / 30)
+    assert sum(scores.sums(FEW)) / 45 == pytest.approx(scores.value(FEW))
     loss = scores_of("loss", mix)
-    assert loss.divergence(FEW) == pytest.approx(0.75 * (8 - 5) / 15 + 0.25 * (12 - 9) / 30)
+    assert loss.value(FEW) == pytest.approx(0.75 * (8 - 5) / 15 + 0.25 * (12 - 9) / 30)
 
 
 def test_logarithms():
