@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite, sqrt
-from statistics import stdev
+from math import sqrt
 
+from ixsearch.mix import ONE_SET, Mix
 from ixsearch.patterns import Pattern
 from ixsearch.runtime.interface import DocumentScore
 from ixsearch.verdict.verdict import Verdict
@@ -30,19 +30,18 @@ class Quality:
     """Answers whose every token is the argmax."""
 
     @classmethod
-    def of(cls, scores: Sequence[DocumentScore]) -> Quality:
-        tokens = sum(s.tokens for s in scores)
-        divergence = sum(s.divergence_sum for s in scores) / tokens
-        # Residuals of a ratio of sums: documents differ in length.
-        rest = [s.divergence_sum - divergence * s.tokens for s in scores]
-        known = len(rest) > 1 and isfinite(divergence)
-        spread = stdev(rest) * sqrt(len(rest)) / tokens if known else float("nan")
+    def of(cls, scores: Sequence[DocumentScore], mix: Mix = ONE_SET) -> Quality:
+        """Of the first documents of a mix, whose divergence and loss are weighted means."""
+        counts = [s.tokens for s in scores]
+        tokens = sum(counts)
+        sums = [s.divergence_sum for s in scores]
+        divergence = mix.mean(sums, counts)
         return cls(
             documents=len(scores),
             tokens=tokens,
             divergence=divergence,
-            divergence_stderr=spread,
-            loss=sum(s.loss_sum for s in scores) / tokens,
+            divergence_stderr=mix.mean_error(sums, counts),
+            loss=mix.mean([s.loss_sum for s in scores], counts),
             answers=sum(len(s.matches) for s in scores),
             matched=sum(sum(s.matches) for s in scores),
         )
@@ -111,6 +110,8 @@ class Finalist:
     speed: Speed | None = None
     verdict: Verdict | None = None
     """Of all but the baseline."""
+    by_set: tuple[Quality, ...] = ()
+    """`held_out`, set by set, where there are several."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,13 @@ class DocumentSet:
     candidate_tokens: int
     """Tokens that would be scored were `index_topk` 0."""
     digest: str
+    weight: float | None = None
+    """Its share of the objective, where there are several sets."""
+
+    @property
+    def source_shown(self) -> str:
+        """With its weight, where it has one."""
+        return self.source if self.weight is None else f"{self.source} (weight {self.weight:.3g})"
 
     @property
     def share_past_topk(self) -> float:
@@ -149,6 +157,13 @@ class TrialRow:
     """That the figures are of."""
     complete: bool = True
     """Are these all documents? Else the pattern was dropped on the way."""
+    objective: float | None = None
+    """Loss, or the share of wrong answers, above all-F's, where the search minimised that."""
+
+    @property
+    def value(self) -> float:
+        """What the search minimised."""
+        return self.divergence if self.objective is None else self.objective
 
 
 def binomial_stderr(hits: int, total: int) -> float:

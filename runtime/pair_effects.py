@@ -6,6 +6,10 @@ o_j, where v_t has mean 0 and covariance diag(p_t) - p_t p_t^T (p_t: all-F's nex
 probabilities), the effect of layer j reading layer i is e_ij = g_j . D_ij. The second-order
 expansion of a pattern's divergence is then 1/2 E_v[(sum over S layers j of e_(source of j) j)^2].
 
+Of a document with more than `MOST_SCORED` scored positions, v is drawn for so many of them, without
+replacement, and is larger by the root of the ratio: the expectation of every product of two effects
+stays the same.
+
 Letters: V draws of v; L layers; others as in `ixsearch.kernels`.
 """
 
@@ -28,6 +32,8 @@ from ixsearch.runtime.step import Step
 from ixsearch.runtime.work import attention_share
 
 LOGIT_ELEMENTS = 1 << 22
+MOST_SCORED = 4096
+"""Scored positions of a document whose logits are made, and for which v is drawn."""
 
 
 def _part(progress: Progress | None, number: int, documents: int) -> Progress | None:
@@ -105,7 +111,8 @@ def _top_gradients(
     generator: torch.Generator,
 ) -> list[torch.Tensor]:
     """Gradients [T, d] of sum_t v_t . logits_t at the last hidden states, one for each draw."""
-    rows = torch.tensor(document.scored_targets(model.config.index_topk), device=model.device) - 1
+    rows, scale = _scored_rows(document, model.config.index_topk, generator)
+    rows = rows.to(model.device)
     gradients = [torch.zeros_like(last) for _ in range(draws)]
     for part in rows.split(max(1, LOGIT_ELEMENTS // model.config.vocab_size)):
         x = last[part].requires_grad_()
@@ -113,9 +120,20 @@ def _top_gradients(
             logits = model.logits(model.final_norm(x))
         p = logits.detach().double().softmax(-1)
         for gradient in gradients:
-            v = draw(p, generator).to(logits.dtype)
+            v = (scale * draw(p, generator)).to(logits.dtype)
             (gradient[part],) = torch.autograd.grad(logits, x, v, retain_graph=True)
     return gradients
+
+
+def _scored_rows(
+    document: Document, index_topk: int, generator: torch.Generator
+) -> tuple[torch.Tensor, float]:
+    """Rows whose next token is scored, `MOST_SCORED` of them at most, and what v is scaled by."""
+    rows = torch.tensor(document.scored_targets(index_topk)) - 1
+    if len(rows) <= MOST_SCORED:
+        return rows, 1.0
+    chosen = torch.randperm(len(rows), generator=generator)[:MOST_SCORED]
+    return rows[chosen.sort().values], (len(rows) / MOST_SCORED) ** 0.5
 
 
 def draw(p: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -33,6 +33,7 @@ Examples:
   ixsearch optimize
   ixsearch optimize --budget 8,4 --out half-and-quarter
   ixsearch optimize ./my-model --documents texts.jsonl --retention 1/2,1/4
+  ixsearch optimize ./my-model --documents chats.jsonl=3 --documents code.jsonl --objective loss
   ixsearch optimize ./my-model --pp 4 --pin-full 1,2 --pin-shared 40-47
   ixsearch optimize --storage postgresql://me@host/studies --study-name glm5
 Repeating a command resumes its study: finished trials are never scored again.
@@ -72,6 +73,13 @@ def optimize(
     ] = None,
     pp_partition: Partition = None,
     documents: Documents = None,
+    objective: Annotated[
+        Literal["divergence", "loss", "accuracy"],
+        typer.Option(
+            help="What the search minimises on the calibration documents: divergence from all-F;"
+            " loss; or wrong answers (accuracy), for documents that mark answers.",
+        ),
+    ] = "divergence",
     search: Annotated[
         str,
         typer.Option(
@@ -127,7 +135,7 @@ def optimize(
 ) -> None:
     """Search the pattern with which a model loses least, for several numbers of F layers.
 
-    Scores every candidate on calibration documents by its divergence from the all-F model, looks
+    Scores every candidate on calibration documents by how far it is from the all-F model, looks
     closely at the best of each size on documents the search never saw, measures their speed, and
     writes a recommendation with override files for vLLM and SGLang.
     """
@@ -173,6 +181,7 @@ def optimize(
             timeout=timeout,
             tolerance=tolerance,
             constraints=Constraints.parse(pin_full, pin_shared, stages),
+            objective=objective,
         )
         with RunProgress(PHASES, bars=not as_json) as progress:
             outcome = run(settings, progress)

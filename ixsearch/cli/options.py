@@ -15,13 +15,15 @@ Model = Annotated[
     ),
 ]
 Documents = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        metavar="FILE",
+        metavar="FILE[=WEIGHT]",
         help="Your own texts, one JSON object a line: 'text', or 'prompt' and 'completion' (then"
         " the completion's tokens count), or 'messages' (the last answer's count). Use texts longer"
         " than the model's index_topk. Or"
-        " gsm8k-long: GSM8K's questions behind long contexts, made from --gsm8k.",
+        " gsm8k-long: GSM8K's questions behind long contexts, made from --gsm8k. Or bundled: the"
+        " word problems of the bundled model. Give it several times for several sets: each counts"
+        " by its weight (1 by default), whatever its length.",
     ),
 ]
 Gsm8k = Annotated[

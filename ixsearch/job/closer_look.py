@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from ixsearch.job.inputs import Inputs
 from ixsearch.job.judging import Evidence
+from ixsearch.mix import FIRST_OF_EACH, Mix
 from ixsearch.patterns import Pattern
 from ixsearch.results import Finalist, Quality
-from ixsearch.runtime.interface import Progress, Workload
+from ixsearch.runtime.interface import DocumentScore, Progress, Workload
 from ixsearch.search.finalists import Chosen
 from ixsearch.speed import measure_speed
 from ixsearch.tasks.visibility import blindness_warning
@@ -26,14 +27,19 @@ def hold_out(
     inputs: Inputs, chosen: Sequence[Chosen], progress: Progress
 ) -> tuple[list[Finalist], Evidence]:
     """Score all finalists on the first held-out documents, in one pass."""
-    documents = inputs.held_out[:ALL_FINALISTS]
+    mix = inputs.held_out_mix
+    documents = inputs.held_out[: max(ALL_FINALISTS, FIRST_OF_EACH * len(mix.weights))]
     rows = inputs.engine.score(documents, [c.pattern for c in chosen], progress)
     finalists = [
-        Finalist(c.pattern, c.origin, c.calibration, Quality.of(row))
+        Finalist(c.pattern, c.origin, c.calibration, Quality.of(row, mix), by_set=_by_set(row, mix))
         for c, row in zip(chosen, rows, strict=True)
     ]
     scores = {c.pattern: tuple(row) for c, row in zip(chosen, rows, strict=True)}
     return finalists, Evidence(documents, scores)
+
+
+def _by_set(row: Sequence[DocumentScore], mix: Mix) -> tuple[Quality, ...]:
+    return () if mix.is_one else tuple(map(Quality.of, mix.groups(row)))
 
 
 def decode(
@@ -105,7 +111,7 @@ def put_to_the_test(
     progress: Progress,
 ) -> Evidence:
     """Score the patterns under test, and all-F, on the other held-out documents too."""
-    rest = inputs.held_out[ALL_FINALISTS:]
+    rest = inputs.held_out[len(evidence.documents) :]
     if not (tested and rest):
         return evidence
     return evidence.extended(inputs.engine, rest, [inputs.model.baseline, *tested], progress)

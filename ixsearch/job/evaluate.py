@@ -72,7 +72,7 @@ def evaluate(
     patterns = list(dict.fromkeys([inputs.model.baseline, pattern]))
     rows = inputs.engine.score(inputs.calibration, patterns, progress.phase("calibration"))
     chosen = [
-        Chosen(p, origin, tuple(row))
+        Chosen(p, origin, tuple(row), inputs.calibration_mix)
         for p, origin, row in zip(patterns, ("baseline", "given"), rows, strict=False)
     ]
     finalists, evidence = hold_out(inputs, chosen, progress.phase("held-out"))

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ixsearch.job import documents
+from ixsearch.job.document_sets import mix_splits
+from ixsearch.job.document_source import BUNDLED, GSM8K_LONG, DocumentSource
 from ixsearch.job.documents import Split
 from ixsearch.job.locate import is_bundled, locate_model
 from ixsearch.job.questions import Bundled, Gsm8k, Gsm8kLong, Questions
 from ixsearch.job.sources import Sources, check_sources
+from ixsearch.mix import ONE_SET, Mix
 from ixsearch.results import DocumentSet
 from ixsearch.runtime.device import usable_device
 from ixsearch.runtime.engine import NativeEngine
@@ -35,12 +38,21 @@ class Inputs:
     calibration: list[Document]
     held_out: list[Document]
     sets: tuple[DocumentSet, ...]
-    """Calibration, then held-out."""
+    """Calibration, set by set, then held-out."""
     questions: Questions | None
     """None: no task is decoded."""
     warnings: tuple[str, ...]
     can_run: bool = True
     """Whether the engine can decode and be timed; else it only scores."""
+    calibration_mix: Mix = ONE_SET
+    held_out_mix: Mix = ONE_SET
+
+    @property
+    def held_out_set(self) -> DocumentSet:
+        """All sets of it as one."""
+        sets = [s for s in self.sets if s.role == "held-out"]
+        source = ", ".join(s.source for s in sets)
+        return describe_documents("held-out", source, self.held_out, self.model.index_topk)
 
 
 def load_inputs(sources: Sources) -> Inputs:
@@ -68,39 +80,47 @@ def load_inputs(sources: Sources) -> Inputs:
     )
     tokenizer = Tokenizer.load(folder)
     model = engine.describe()
-    split = _split(sources, gsm8k, tokenizer, model)
-    sets = (
-        describe_documents("calibration", split.source, split.calibration, model.index_topk),
-        describe_documents("held-out", split.source, split.held_out, model.index_topk),
-    )
+    given = sources.document_sources or [DocumentSource(BUNDLED)]
+    splits = [_split(each, sources, gsm8k, tokenizer, model) for each in given]
+    calibration, held_out = mix_splits(splits, [each.weight for each in given], model.index_topk)
+    sets = (*calibration.sets, *held_out.sets)
     for each in sets:
         require_scored_tokens(each, model.index_topk)
     if questions is not None:
         questions.check(model, tokenizer)
-    said = (
-        blindness_warning(f"{s.role} documents", s.share_past_topk, model.index_topk) for s in sets
-    )
+    said = (blindness_warning(_name(s), s.share_past_topk, model.index_topk) for s in sets)
     return Inputs(
         engine=engine,
         tokenizer=tokenizer,
         model=model,
-        calibration=split.calibration,
-        held_out=split.held_out,
+        calibration=calibration.documents,
+        held_out=held_out.documents,
         sets=sets,
         questions=questions,
         warnings=(*(text for text in said if text), *([ONLY_SCORED] if sources.offload else [])),
         can_run=not sources.offload,
+        calibration_mix=calibration.mix,
+        held_out_mix=held_out.mix,
     )
 
 
+def _name(documents: DocumentSet) -> str:
+    which = "" if documents.weight is None else f" of {documents.source}"
+    return f"{documents.role} documents{which}"
+
+
 def _split(
-    sources: Sources, gsm8k: Gsm8kData | None, tokenizer: Tokenizer, model: ModelInfo
+    given: DocumentSource,
+    sources: Sources,
+    gsm8k: Gsm8kData | None,
+    tokenizer: Tokenizer,
+    model: ModelInfo,
 ) -> Split:
-    if sources.documents is None:
+    if given.name == BUNDLED:
         return documents.bundled(tokenizer, sources.seed)
-    if gsm8k is not None and sources.has_long_documents:
+    if given.name == GSM8K_LONG and gsm8k is not None:
         return documents.gsm8k_long(gsm8k, tokenizer, model, sources.context, sources.seed)
-    return documents.from_file(Path(sources.documents), tokenizer, model, sources.seed)
+    return documents.from_file(Path(given.name), tokenizer, model, sources.seed)
 
 
 def _gsm8k(sources: Sources) -> Gsm8kData | None:

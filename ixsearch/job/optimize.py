@@ -19,6 +19,7 @@ from ixsearch.job.closer_look import (
 )
 from ixsearch.job.inputs import Inputs, Sources, load_inputs
 from ixsearch.job.judging import judge_finalists, leaders
+from ixsearch.job.objective import objective_for
 from ixsearch.output.folder import check_output_folder
 from ixsearch.output.outcome import Outcome, Totals
 from ixsearch.output.progress import Report, RunProgress
@@ -28,8 +29,10 @@ from ixsearch.recommendation import Recommendation, recommend
 from ixsearch.search.budgets import default_budgets, parse_budgets, parse_retentions
 from ixsearch.search.chain import nested_patterns
 from ixsearch.search.constraints import Constraints, constraint_words
+from ixsearch.search.contest import contests
 from ixsearch.search.finalists import choose_finalists
-from ixsearch.search.identity import digest_of, identity_of
+from ixsearch.search.identity import digest_of, identity_of, objective_identity
+from ixsearch.search.objective import DIVERGENCE
 from ixsearch.search.plan import SearchProgress
 from ixsearch.search.runner import SearchOutcome, run_search
 from ixsearch.search.space import SearchSpace
@@ -67,6 +70,7 @@ class Settings:
     tolerance: float = TOLERANCE
     constraints: Constraints = field(default_factory=Constraints)
     nested: bool = False
+    objective: str = DIVERGENCE.name
 
 
 def optimize(settings: Settings, progress: RunProgress) -> Outcome:
@@ -120,16 +124,20 @@ def _budgets(settings: Settings, space: SearchSpace) -> tuple[int, ...]:
 
 
 def _open_study(settings: Settings, inputs: Inputs, space: SearchSpace) -> PatternStudy:
-    documents = digest_of(inputs.calibration)
+    documents = digest_of(inputs.calibration, inputs.calibration_mix)
     seed, eps = settings.sources.seed, settings.sources.latent_norm_eps
     switches = {} if eps is None else {"latent_norm_eps": eps}
+    objective = objective_for(settings.objective, inputs)
+    switches |= objective_identity(objective)
+    end = "" if objective.is_divergence else f"-{objective.name}"
     return PatternStudy.open(
         settings.storage,
-        settings.study_name or f"{Path(inputs.model.name).name}-{documents[:6]}-seed{seed}",
+        settings.study_name or f"{Path(inputs.model.name).name}-{documents[:6]}-seed{seed}{end}",
         space,
         identity_of(inputs.model, documents, seed, **switches),
         documents=len(inputs.calibration),
         about={"ixsearch": __version__, "date": now(), **inputs.model.versions},
+        objective=objective,
     )
 
 
@@ -185,6 +193,8 @@ def _judge(
         constraints=constraint_words(space, nested),
         nested=_chain(found, space, budgets) if nested else None,
         outside=frozenset(t.pattern for t in trials if not space.contains(t.pattern)),
+        objective=settings.objective,
+        contests=tuple(contests(found.scores, space, budgets)),
     )
 
 

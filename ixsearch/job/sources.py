@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from pathlib import Path
 
 from ixsearch.job.device import check_device_name
+from ixsearch.job.document_source import BUNDLED, GSM8K_LONG, DocumentSource, parse_sources
 from ixsearch.job.locate import is_bundled, local_model
 from ixsearch.job.named_task import NamedTask
 from ixsearch.patterns import IxsearchError
 from ixsearch.tasks.gsm8k import HUB_NAME
 from ixsearch.tasks.jsonl import check_readable
-
-GSM8K_LONG = "gsm8k-long"
-"""Written in place of a file of documents."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +20,8 @@ class Sources:
     """Where everything comes from, as the user says it."""
 
     model: str | None = None
-    documents: str | None = None
-    """A jsonl file, or `gsm8k-long`."""
+    documents: Sequence[str] | None = None
+    """Each a jsonl file, `bundled` or `gsm8k-long`, with =WEIGHT behind it or not."""
     gsm8k: str | None = None
     """A folder, or the hub's data set."""
     context: int | None = None
@@ -56,7 +54,12 @@ class Sources:
 
     @property
     def has_long_documents(self) -> bool:
-        return self.documents == GSM8K_LONG
+        return any(s.name == GSM8K_LONG for s in self.document_sources)
+
+    @property
+    def document_sources(self) -> list[DocumentSource]:
+        """What is given with --documents. Raises `IxsearchError`: something cannot be."""
+        return parse_sources(self.documents or ())
 
     @property
     def named_task(self) -> NamedTask | None:
@@ -100,13 +103,15 @@ def _check_eps(eps: float | None) -> None:
 
 
 def _check_documents(sources: Sources) -> None:
-    if sources.documents is None and not sources.is_bundled:
+    given = sources.document_sources
+    if not sources.is_bundled and (not given or any(s.name == BUNDLED for s in given)):
         raise IxsearchError(
             f"{sources.model}: give --documents FILE, a jsonl of calibration texts for this model:"
             " the word problems that come with ixsearch are in the bundled model's own language"
         )
-    if sources.documents is not None and not sources.has_long_documents:
-        check_readable(Path(sources.documents))
+    for source in given:
+        if source.path is not None:
+            check_readable(source.path)
 
 
 def _check_offload(sources: Sources) -> None:

@@ -23,6 +23,18 @@ def nats(value: float, stderr: float | None = None) -> str:
     return f"{text} ±{stderr:.0e}" if small else f"{text} ±{stderr:.4f}"
 
 
+def objective(name: str, value: float, stderr: float | None = None) -> str:
+    """What a search minimises, above all-F's: nats, or answers in percent."""
+    if name != "accuracy":
+        return nats(value, stderr)
+    text = percent(value, stderr)
+    return text if text == DASH else f"{text} %"
+
+
+def number(value: int | None) -> str:
+    return DASH if value is None else str(value)
+
+
 def interval(found: Interval | None) -> str:
     """Of a divergence: `0.0010 to 0.0031`."""
     return f"{nats(found.low)} to {nats(found.high)}" if found else DASH

@@ -11,6 +11,7 @@ from ixsearch.patterns import Pattern
 from ixsearch.recommendation import Recommendation
 from ixsearch.results import DocumentSet, Finalist, TrialRow
 from ixsearch.runtime.interface import ModelInfo, Workload
+from ixsearch.search.contest import Contest
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,9 @@ class Outcome:
     """Patterns of the study that these do not allow: from calls with others, or the baseline."""
     nested: tuple[Pattern, ...] | None = None
     """The patterns of a nested front; None: the front is of any patterns."""
+    objective: str = "divergence"
+    """What the search minimised: that, loss or accuracy."""
+    contests: tuple[Contest, ...] = ()
 
     @property
     def baseline(self) -> Finalist:
@@ -73,6 +77,10 @@ class Outcome:
     def allowed_trials(self) -> tuple[TrialRow, ...]:
         """Trials of the patterns that keep to the constraints."""
         return tuple(t for t in self.trials if t.pattern not in self.outside)
+
+    def value_of(self, pattern: Pattern) -> float:
+        """What the search minimised, of a pattern of the study; above all-F's."""
+        return next(t.value for t in self.trials if t.pattern == pattern)
 
     @property
     def front(self) -> tuple[TrialRow, ...]:

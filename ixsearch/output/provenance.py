@@ -25,6 +25,7 @@ def measured_on(outcome: Outcome) -> list[str]:
             ("device, type, caches", f"{model.device}, {model.dtype}, {model.cache}"),
             ("versions", versions),
             ("ixsearch", f"{outcome.tool_version}, {outcome.date}, seed {outcome.seed}"),
+            ("objective", outcome.objective),
             ("constraints", outcome.constraints or "none"),
             ("command", f"`{outcome.command_shown}`"),
         ),
@@ -34,7 +35,7 @@ def measured_on(outcome: Outcome) -> list[str]:
         (
             (
                 s.role,
-                s.source,
+                s.source_shown,
                 s.documents,
                 s.tokens,
                 s.scored_tokens,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ixsearch.output import figures as fig
+from ixsearch.output.contests import contests_section
 from ixsearch.output.markdown import cell, line, table
 from ixsearch.output.outcome import Outcome
 from ixsearch.output.provenance import files, measured_on, search
-from ixsearch.results import Finalist
+from ixsearch.results import Finalist, TrialRow
 from ixsearch.verdict.words import range_of_loss
 
 
@@ -23,6 +24,7 @@ def report(outcome: Outcome, picture: str | None, note: str = "") -> str:
         _verdicts(outcome),
         _speed(outcome),
         _front(outcome, picture, note),
+        contests_section(outcome),
         measured_on(outcome),
         search(outcome),
         files(outcome),
@@ -56,18 +58,63 @@ def _finalists(outcome: Outcome) -> list[str]:
         ),
     )
     letters = table(
-        "pattern | F | letters | divergence in the search",
+        f"pattern | F | letters | divergence in the search{_also(outcome)}",
         (
             (
                 _name(f, outcome),
                 f.pattern.num_full,
                 f"`{f.pattern}`",
                 fig.nats(f.calibration.divergence, f.calibration.divergence_stderr),
+                *_value(f, outcome),
             )
             for f in outcome.finalists
         ),
     )
-    return ["## Finalists, on held-out documents", "", *rows, "", *_legend(outcome), "", *letters]
+    return [
+        "## Finalists, on held-out documents",
+        "",
+        *rows,
+        "",
+        *_legend(outcome),
+        "",
+        *_by_set(outcome),
+        *letters,
+    ]
+
+
+def _also(outcome: Outcome) -> str:
+    """The column of what was minimised, if it is not divergence."""
+    return "" if outcome.objective == "divergence" else f" | {_minimised(outcome)}"
+
+
+def _minimised(outcome: Outcome) -> str:
+    names = {"loss": "loss above all-F's", "accuracy": "answers lost", "divergence": "divergence"}
+    return f"{names[outcome.objective]} in the search"
+
+
+def _value(finalist: Finalist, outcome: Outcome) -> list[str]:
+    if outcome.objective == "divergence":
+        return []
+    return [fig.objective(outcome.objective, outcome.value_of(finalist.pattern))]
+
+
+def _by_set(outcome: Outcome) -> list[str]:
+    """Divergence on each held-out set by itself, where there are several."""
+    sets = [s for s in outcome.document_sets if s.role == "held-out"]
+    if len(sets) < 2:
+        return []
+    rows = table(
+        f"divergence | F | {' | '.join(cell(s.source_shown) for s in sets)}",
+        (
+            (
+                _name(f, outcome),
+                f.pattern.num_full,
+                *(fig.nats(q.divergence, q.divergence_stderr) for q in f.by_set),
+            )
+            for f in outcome.finalists
+        ),
+    )
+    return [*rows, ""]
 
 
 def _verdicts(outcome: Outcome) -> list[str]:
@@ -146,19 +193,25 @@ def _speed(outcome: Outcome) -> list[str]:
 def _front(outcome: Outcome, picture: str | None, note: str) -> list[str]:
     found = outcome.front
     rows = table(
-        "F | divergence in the search | pattern",
+        f"F | {_minimised(outcome)} | pattern",
         (
             (
                 t.pattern.num_full,
-                fig.nats(t.divergence, t.divergence_stderr),
+                _on_front(t, outcome),
                 f"`{t.pattern}`",
             )
             for t in found
         ),
     )
-    image = f"![Divergence against F layers]({picture})" if picture else note
+    image = f"![What was minimised against F layers]({picture})" if picture else note
     title = "## The front" if outcome.nested is None else "## The nested front"
     return [title, "", image, "", *rows]
+
+
+def _on_front(trial: TrialRow, outcome: Outcome) -> str:
+    if outcome.objective == "divergence":
+        return fig.nats(trial.divergence, trial.divergence_stderr)
+    return fig.objective(outcome.objective, trial.value)
 
 
 def _name(finalist: Finalist, outcome: Outcome) -> str:

@@ -35,6 +35,7 @@ def summary(outcome: Outcome, folder: object = None) -> dict[str, Any]:
         "workload": plain(outcome.workload),
         "tolerance": plain(outcome.tolerance),
         "constraints": outcome.constraints,
+        "objective": outcome.objective,
         "recommendation": plain(recommendation)
         | {"served": served.letters, "num_full": served.num_full, "retention": served.retention},
         "finalists": [finalist_summary(f) for f in outcome.finalists],
@@ -43,8 +44,18 @@ def summary(outcome: Outcome, folder: object = None) -> dict[str, Any]:
                 "pattern": t.pattern.letters,
                 "num_full": t.pattern.num_full,
                 "divergence": plain(t.divergence),
+                "value": plain(t.value),
             }
             for t in outcome.front
+        ],
+        "contests": [
+            plain(c)
+            | {
+                "num_full": c.best.num_full,
+                "told_apart": c.told_apart,
+                "tokens_needed": c.tokens_needed,
+            }
+            for c in outcome.contests
         ],
         "totals": plain(outcome.totals) | {"trials": len(outcome.trials)},
         "warnings": list(outcome.warnings),

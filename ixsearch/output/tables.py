@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ixsearch.output import figures as fig
+from ixsearch.output.contests import contests_line
 from ixsearch.output.outcome import Outcome
 from ixsearch.results import DocumentSet, Finalist, Ratio
 from ixsearch.runtime.interface import ModelInfo, Workload
@@ -44,6 +45,8 @@ def print_outcome(console: Console, outcome: Outcome, folder: str | os.PathLike[
     print_warnings(console, outcome.warnings)
     console.print(finalists_table(outcome))
     console.print(measured_on(outcome))
+    if enough := contests_line(outcome):
+        console.print(Text(enough, style="dim"))
     console.print(recommendation_panel(outcome))
     console.print(Text(f"Written to {os.fspath(folder)}: report.md says more."), soft_wrap=True)
 

@@ -23,13 +23,20 @@ COLUMNS = (
     "loss",
     "finished",
     "on_front",
+    "objective",
+    "value",
 )
 
 
-def trials_csv(trials: Sequence[TrialRow], nested: Collection[Pattern] | None = None) -> str:
+def trials_csv(
+    trials: Sequence[TrialRow],
+    objective: str = "divergence",
+    nested: Collection[Pattern] | None = None,
+) -> str:
     """The table as text, by trial number. Floats are exact; what is not finite is empty.
 
-    `nested`: the patterns of a nested front; None: the front is that of all trials.
+    `value` is what was minimised, the `objective`, above all-F's. `nested`: the patterns of a
+    nested front; None: the front is that of all trials.
     """
     on_front = {trial.pattern for trial in front(trials)} if nested is None else nested
     text = io.StringIO()
@@ -49,6 +56,8 @@ def trials_csv(trials: Sequence[TrialRow], nested: Collection[Pattern] | None = 
                 _exact(trial.loss),
                 trial.finished,
                 "true" if trial.pattern in on_front else "false",
+                objective,
+                _exact(trial.value),
             )
         )
     return text.getvalue()

@@ -38,7 +38,8 @@ def write_outcome(folder: str | os.PathLike[str], outcome: Outcome, study: Study
         file = pattern_file(outcome)
         _write(new / "pattern.yaml", dump_pattern_file(file))
         write_overrides(new / "overrides", file, model=outcome.model.name)
-        _write(new / "trials.csv", trials_csv(outcome.trials, outcome.nested))
+        table = trials_csv(outcome.trials, outcome.objective, outcome.nested)
+        _write(new / "trials.csv", table)
         picture = draw_front(new / "front.png", outcome, study)
         _write(new / "report.md", report(outcome, picture.name if picture else None, NO_PLOT))
         if read_pattern_file(new / "pattern.yaml").pattern != outcome.pattern:
@@ -77,7 +78,7 @@ def pattern_file(outcome: Outcome) -> PatternFile:
             study=outcome.study_name,
             constraints=outcome.constraints,
             documents=tuple(
-                DocumentsUsed(s.role, s.source, s.documents, s.tokens, s.digest)
+                DocumentsUsed(s.role, s.source_shown, s.documents, s.tokens, s.digest)
                 for s in outcome.document_sets
             ),
             scores={name: float(v) for name, v in scores.items() if isfinite(v)},

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ixsearch.patterns import Pattern
 from ixsearch.search.score import TrialScore
 from ixsearch.search.space import SearchSpace
-from ixsearch.search.surrogate import log_divergence
 
 
 @dataclass(frozen=True)
@@ -50,5 +49,6 @@ def nested_patterns(
     scores: Mapping[Pattern, TrialScore], space: SearchSpace, budgets: Sequence[int]
 ) -> dict[int, Pattern]:
     """The chain of least summed log divergence through the most budgets, most F first."""
-    costs = {p: float(log_divergence(score.divergence)) for p, score in scores.items()}
+    baseline = scores.get(space.baseline)
+    costs = {p: score.logarithm(baseline) for p, score in scores.items()}
     return {p.num_full: p for p in best_chain(costs, space, budgets).patterns}

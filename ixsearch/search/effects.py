@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ixsearch.mix import Mix
 from ixsearch.patterns import Pattern
 
 CHUNK = 256
@@ -29,6 +30,13 @@ class Effects:
     """[document, draw, source, layer]; 0 where a layer reads what the baseline reads."""
     tokens: tuple[int, ...]
     """Scored tokens of each document."""
+
+    def weighted(self, mix: Mix) -> Effects:
+        """So that costs, still over the tokens of all documents, are the mix's weighted means."""
+        if mix.is_one:
+            return self
+        root_N = np.sqrt(mix.factors(self.tokens)).astype(self.effects_NVLL.dtype)
+        return Effects(self.effects_NVLL * root_N[:, None, None, None], self.tokens)
 
     @cached_property
     def costs_LL(self) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ixsearch.mix import ONE_SET, Mix
 from ixsearch.patterns import Pattern
 from ixsearch.results import Quality
 from ixsearch.runtime.interface import DocumentScore
@@ -22,10 +23,11 @@ class Chosen:
     origin: str
     """baseline, best or uniform."""
     scores: tuple[DocumentScore, ...]
+    mix: Mix = ONE_SET
 
     @property
     def calibration(self) -> Quality:
-        return Quality.of(self.scores)
+        return Quality.of(self.scores, self.mix)
 
 
 def choose_finalists(
@@ -51,4 +53,7 @@ def choose_finalists(
     for pattern, origin in wanted:
         if pattern in scores:
             origins.setdefault(pattern, origin)
-    return [Chosen(p, origin, scores[p].documents) for p, origin in origins.items()]
+    return [
+        Chosen(p, origin, scores[p].documents, scores[p].objective.mix)
+        for p, origin in origins.items()
+    ]

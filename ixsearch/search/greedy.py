@@ -21,4 +21,4 @@ class Greedy:
         while current.num_full > min(problem.budgets):
             candidates = problem.space.removals(current)
             yield Ask(candidates, near=[current])
-            current = min(candidates, key=lambda p: (problem.scores.divergence(p), p))
+            current = min(candidates, key=lambda p: (problem.scores.value(p), p))

@@ -7,8 +7,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ixsearch.mix import ONE_SET, Mix
 from ixsearch.patterns import IxsearchError
 from ixsearch.runtime.interface import Document, ModelInfo
+from ixsearch.search.objective import Objective
 
 Identity = Mapping[str, Any]
 """All that decides a score. JSON values."""
@@ -31,9 +33,20 @@ def identity_of(model: ModelInfo, documents_digest: str, seed: int, **settings: 
     }
 
 
-def digest_of(documents: Sequence[Document]) -> str:
-    """One hash for a list of documents, in their order."""
-    return hashlib.sha256("".join(d.digest for d in documents).encode()).hexdigest()[:16]
+def digest_of(documents: Sequence[Document], mix: Mix = ONE_SET) -> str:
+    """One hash for a list of documents, in their order, and for what each set counts."""
+    text = "".join(d.digest for d in documents)
+    if not mix.is_one:
+        text += f"{list(mix.sets)}{list(mix.weights)}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def objective_identity(objective: Objective) -> Identity:
+    """What of an objective is not as by default."""
+    found: dict[str, Any] = {} if objective.is_divergence else {"objective": objective.name}
+    if not objective.mix.is_one:
+        found["document_weights"] = list(objective.mix.weights)
+    return found
 
 
 def check_identity(study: str, stored: Identity, wanted: Identity) -> None:

@@ -45,5 +45,5 @@ class LazyGreedy:
 
 
 def _rank(problem: Problem, pattern: Pattern, layer: int, documents: int) -> Rank:
-    shared = problem.scores.divergence(pattern.with_shared(layer), documents)
-    return shared - problem.scores.divergence(pattern, documents), -layer
+    shared = problem.scores.value(pattern.with_shared(layer), documents)
+    return shared - problem.scores.value(pattern, documents), -layer

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from ixsearch.patterns import Pattern
 from ixsearch.search.chain import best_chain
 from ixsearch.search.guided import Guided
+from ixsearch.search.improve import WIDTH, WORTH, Improver, Moves
 from ixsearch.search.proposer import Ask, Problem
-from ixsearch.search.race import race
-from ixsearch.search.surrogate import log_divergence
-from ixsearch.search.swaps import WIDTH, WORTH, turn_from
 
 
 class Nested:
@@ -24,31 +22,21 @@ class Nested:
     name = "nested"
 
     def __init__(self, worth: float = WORTH, width: int = WIDTH) -> None:
-        self.worth = worth
-        self.width = width
+        self._improver = Improver(worth=worth, width=width)
 
     def asks(self, problem: Problem) -> Iterator[Ask]:
         if len(_chain(problem)) < len(problem.budgets):
             yield from Guided().asks(problem)
-        effects = problem.effects()
-        while turns := [
-            turn
-            for start, moves in _moves(problem)
-            if (turn := turn_from(problem, start, moves, effects, self.width))
-        ]:
-            turn = max(turns, key=lambda t: t.value)
-            if turn.value < self.worth:
-                return
-            yield from race(problem, [turn.start, *turn.moves], near=[turn.start])
+        yield from self._improver.asks(problem, lambda: _moves(problem))
 
 
 def _chain(problem: Problem) -> tuple[Pattern, ...]:
     scores = problem.scores
-    costs = {p: float(log_divergence(scores.divergence(p))) for p in scores.at()}
+    costs = {p: float(scores.logarithm(scores.value(p))) for p in scores.at()}
     return best_chain(costs, problem.space, problem.budgets).patterns
 
 
-def _moves(problem: Problem) -> Iterator[tuple[Pattern, list[Pattern]]]:
+def _moves(problem: Problem) -> Iterator[Moves]:
     """Each pattern of the chain, and those that may take its place."""
     space = problem.space
     emptiest = Pattern.from_full(space.num_layers, space.always_full)

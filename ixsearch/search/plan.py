@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ixsearch.mix import ONE_SET, Mix
 from ixsearch.patterns import Pattern
 from ixsearch.runtime.interface import DocumentScore
+from ixsearch.search.objective import Objective
 from ixsearch.search.proposer import Problem, Proposer
 from ixsearch.search.scores import Scores
 from ixsearch.search.space import SearchSpace
@@ -20,12 +22,13 @@ def estimate_forwards(
     budgets: tuple[int, ...],
     documents: int,
     cost: Callable[[Sequence[Pattern]], float],
+    mix: Mix = ONE_SET,
 ) -> list[float]:
     """Forwards that each proposer will ask for, found by running it on made-up scores.
 
     These scores add up over the S layers, but for some noise; a real model may take more.
     """
-    scores = Scores(documents)
+    scores = Scores(documents, Objective(mix=mix))
     scores.see({p: _made_up(p, documents) for p in (space.baseline, space.fullest)})
     problem = Problem(space, budgets, scores, cost)
     totals = []
@@ -60,7 +63,7 @@ class SearchProgress:
     finished: int
     """Finished patterns in the study."""
     best: dict[int, float]
-    """Least divergence so far at each budget that has one."""
+    """Least so far of what is minimised, above all-F's, at each budget that has one."""
 
 
 class Plan:

@@ -8,7 +8,6 @@ from typing import Protocol
 
 from ixsearch.patterns import Pattern
 from ixsearch.search.effects import Effects
-from ixsearch.search.rungs import rungs_of
 from ixsearch.search.scores import Scores
 from ixsearch.search.space import SearchSpace
 
@@ -43,7 +42,7 @@ class Problem:
     @property
     def rungs(self) -> tuple[int, ...]:
         """Numbers of documents on which a race is run, the last is all."""
-        return rungs_of(self.scores.documents)
+        return self.scores.rungs
 
     def cost_on(self, patterns: Sequence[Pattern], documents: int) -> float:
         """As `cost`, on the first so many documents."""

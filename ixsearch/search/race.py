@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import sqrt
-from statistics import stdev
+from math import isnan
 
 from scipy.stats import t as student
 
+from ixsearch.mix import freedom, standard_error
 from ixsearch.patterns import Pattern
 from ixsearch.search.proposer import Ask, Problem
 from ixsearch.search.scores import Scores
 
 LEVEL = 0.05
 """Probability, a comparison, to drop a pattern that is as good as the leader."""
+MOVE_LEVEL = 0.75
+"""The same for moves: losing a good one costs less than spending all documents on each."""
 
 
 def race(
@@ -24,7 +26,7 @@ def race(
 ) -> Iterator[Ask]:
     """Asks for the patterns on rung after rung; the worse ones are dropped on the way.
 
-    At each rung the pattern of least divergence leads. Another is dropped if a one-sided paired t
+    At each rung the best pattern leads. Another is dropped if a one-sided paired t
     test over the documents, at `level` / (number of rungs), says that it is worse.
     """
     runners = list(dict.fromkeys(patterns))
@@ -35,7 +37,7 @@ def race(
         yield Ask(runners, documents, near)
         if documents == rungs[-1]:
             return
-        leader = min(runners, key=lambda p: (problem.scores.divergence(p, documents), p))
+        leader = min(runners, key=lambda p: (problem.scores.value(p, documents), p))
         limit = level / (len(rungs) - 1)
         runners = [p for p in runners if not is_worse(problem.scores, p, leader, documents, limit)]
 
@@ -43,13 +45,17 @@ def race(
 def is_worse(
     scores: Scores, pattern: Pattern, leader: Pattern, documents: int, level: float
 ) -> bool:
-    """Does the paired t test say that the pattern's divergence is the larger?"""
+    """Does the paired t test say that the pattern is the worse?
+
+    Documents of a set are compared with one another only. A set of which one document is seen says
+    nothing of how they differ: then none is said to be worse.
+    """
     pairs = zip(scores.sums(pattern, documents), scores.sums(leader, documents), strict=True)
     differences = [a - b for a, b in pairs]
-    if pattern == leader or documents < 2:
+    groups = scores.objective.mix.groups(differences)
+    error = standard_error(groups)
+    if pattern == leader or isnan(error):
         return False
-    spread = stdev(differences)
-    if spread == 0:
-        return differences[0] > 0
-    statistic = sum(differences) / (spread * sqrt(documents))
-    return statistic > student.ppf(1 - level, documents - 1)
+    if error == 0:
+        return sum(differences) > 0
+    return sum(differences) / error > student.ppf(1 - level, freedom(groups))

@@ -16,7 +16,6 @@ from ixsearch.search.effects import Effects
 from ixsearch.search.measure import Measurer
 from ixsearch.search.plan import Plan, SearchProgress, estimate_forwards
 from ixsearch.search.proposer import Ask, Problem, Proposer
-from ixsearch.search.rungs import rungs_of
 from ixsearch.search.score import TrialScore
 from ixsearch.search.scores import Scores
 from ixsearch.search.space import SearchSpace
@@ -71,7 +70,7 @@ def run_search(
         max_trials=max_trials,
         deadline=None if timeout is None else began + timeout,
         progress=progress,
-        scores=Scores(len(documents)),
+        scores=Scores(len(documents), study.objective, space.baseline),
     )
     try:
         stopped = search.run(proposers)
@@ -96,10 +95,10 @@ def run_search(
 def best_patterns(
     scores: Mapping[Pattern, TrialScore], space: SearchSpace, budgets: Sequence[int]
 ) -> dict[int, Pattern]:
-    """The legal pattern of least divergence at each budget that has one."""
+    """The best legal pattern at each budget that has one."""
     legal = sorted(
         (p for p in scores if p.num_full in budgets and space.contains(p)),
-        key=lambda p: (-p.num_full, scores[p].divergence, p),
+        key=lambda p: (-p.num_full, scores[p].value, p),
     )
     best: dict[int, Pattern] = {}
     for pattern in legal:
@@ -129,7 +128,8 @@ class _Search:
     def run(self, proposers: Sequence[Proposer]) -> str | None:
         """Returns why it ended early."""
         cost, documents = self.measurer.engine.score_cost, self.scores.documents
-        plan = Plan(estimate_forwards(proposers, self.space, self.budgets, documents, cost))
+        mix = self.scores.objective.mix
+        plan = Plan(estimate_forwards(proposers, self.space, self.budgets, documents, cost, mix))
         problem = Problem(self.space, self.budgets, self.scores, cost, self._effects(plan))
         first = Ask([self.space.baseline, self.space.fullest])
         for index, proposer in enumerate(proposers):
@@ -148,9 +148,10 @@ class _Search:
 
         @cache
         def effects() -> Effects | None:
-            return self.measurer.effects(
-                rungs_of(self.scores.documents)[0], lambda share: self._report(plan, "effects")
+            found = self.measurer.effects(
+                self.scores.rungs[0], lambda share: self._report(plan, "effects")
             )
+            return found and found.weighted(self.scores.objective.mix)
 
         return effects
 
@@ -212,13 +213,14 @@ class _Search:
         measurer = self.measurer
         pace = measurer.seconds / measurer.forwards if measurer.forwards else None
         best = {b: p for b in self.budgets if (p := self._best(b)) is not None}
+        baseline = measurer.known.get(self.space.baseline)
         self.progress(
             SearchProgress(
                 proposer=name,
                 fraction=plan.fraction(running),
                 seconds_left=None if pace is None else pace * plan.left(running),
                 finished=len(measurer.known),
-                best={budget: measurer.known[p].divergence for budget, p in best.items()},
+                best={budget: measurer.known[p].above(baseline) for budget, p in best.items()},
             )
         )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ixsearch.results import Quality
 from ixsearch.runtime.interface import DocumentScore
+from ixsearch.search.objective import DIVERGENCE, Objective
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class TrialScore:
     finished: str
     """ISO date and time of its last trial."""
     documents: tuple[DocumentScore, ...]
+    objective: Objective = DIVERGENCE
 
     def extended(self, start: int, more: TrialScore) -> TrialScore:
         """With those documents from number `start` on that follow on these, if there are any."""
@@ -36,15 +38,29 @@ class TrialScore:
             self.forwards + more.forwards,
             more.finished,
             (*self.documents, *more.documents[known:]),
+            self.objective,
         )
 
     @cached_property
     def quality(self) -> Quality:
-        return Quality.of(self.documents)
+        return Quality.of(self.documents, self.objective.mix)
 
     @property
     def divergence(self) -> float:
         return self.quality.divergence
+
+    @property
+    def value(self) -> float:
+        """What the search minimises."""
+        return self.objective.mean(self.documents)
+
+    def above(self, baseline: TrialScore) -> float:
+        """The same, less what all-F has."""
+        return self.objective.above(self.documents, baseline.documents)
+
+    def logarithm(self, baseline: TrialScore) -> float:
+        """Of `above`, on the scale on which gains are weighed."""
+        return float(self.objective.logarithm(self.above(baseline), baseline.documents))
 
 
 def to_columns(documents: Sequence[DocumentScore]) -> dict[str, list[Any]]:

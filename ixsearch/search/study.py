@@ -16,12 +16,11 @@ from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.results import Quality, TrialRow
 from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search.identity import Identity, check_identity
+from ixsearch.search.objective import DIVERGENCE, Objective
 from ixsearch.search.score import TrialScore, from_columns, to_columns
 from ixsearch.search.space import SearchSpace
 from ixsearch.search.storage import open_storage, shown_url, storage_url
 from ixsearch.search.worker import is_gone, this_worker
-
-OBJECTIVES = ("divergence", "num_full")
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,8 @@ class Proposal:
 class PatternStudy:
     """Patterns as ordinary trials of a two-objective Optuna study, both minimised.
 
+    The first one is that of the search, divergence by default, the other the number of F layers.
+
     A trial has one parameter a layer, `layer_00` and on, with the value F or S. It is written in
     two steps: `begin` adds it as running, parameters and all, in one transaction; `finish` adds
     the scores, then marks it: complete, with the objectives, when the last document is scored, else
@@ -45,8 +46,16 @@ class PatternStudy:
     once their process is gone from this host. Trials that others put in the queue are left alone.
     """
 
-    def __init__(self, study: optuna.Study, space: SearchSpace, documents: int, where: str) -> None:
+    def __init__(
+        self,
+        study: optuna.Study,
+        space: SearchSpace,
+        documents: int,
+        where: str,
+        objective: Objective = DIVERGENCE,
+    ) -> None:
         self.optuna = study
+        self.objective = objective
         self.documents = documents
         """On which a pattern is complete."""
         self.where = where
@@ -65,8 +74,11 @@ class PatternStudy:
         identity: Identity,
         documents: int,
         about: Mapping[str, Any] | None = None,
+        objective: Objective = DIVERGENCE,
     ) -> PatternStudy:
         """Makes the study, or resumes it when there is one of that name.
+
+        What of the `objective` is not divergence must be in the `identity` too.
 
         `storage` is an Optuna URL, or a path for an SQLite file; `documents` is their number.
         `about` (versions, dates) is kept from the first time and never compared.
@@ -83,16 +95,16 @@ class PatternStudy:
             study = optuna.create_study(
                 storage=storage,
                 study_name=name,
-                directions=["minimize"] * len(OBJECTIVES),
+                directions=["minimize"] * 2,
                 sampler=optuna.samplers.RandomSampler(),
                 load_if_exists=True,
             )
-            _claim(study, where, identity, about or {})
+            _claim(study, where, identity, about or {}, (objective.name, "num_full"))
         except optuna.exceptions.StorageInternalError as e:
             raise IxsearchError(
                 f"{where}: the storage cannot be written; check your rights and the disk"
             ) from e
-        opened = cls(study, space, documents, where)
+        opened = cls(study, space, documents, where, objective)
         opened._fail_stale()
         return opened
 
@@ -105,7 +117,7 @@ class PatternStudy:
         finished = (TrialState.COMPLETE, TrialState.PRUNED)
         for trial in self.optuna.get_trials(deepcopy=False, states=finished):
             if trial.number not in self._known:
-                self._known[trial.number] = _read(trial, self.space.num_layers)
+                self._known[trial.number] = _read(trial, self.space.num_layers, self.objective)
         slices = [found for _, found in sorted(self._known.items()) if found]
         out: dict[Pattern, TrialScore] = {}
         for pattern, start, score in sorted(slices, key=lambda found: found[1]):
@@ -117,6 +129,7 @@ class PatternStudy:
 
     def rows(self) -> list[TrialRow]:
         """What is known of every pattern as plain rows."""
+        scores = self.scores()
         return [
             TrialRow(
                 number=score.number,
@@ -128,8 +141,9 @@ class PatternStudy:
                 finished=score.finished,
                 documents=len(score.documents),
                 complete=len(score.documents) == self.documents,
+                objective=self._above(score, scores.get(self.space.baseline)),
             )
-            for pattern, score in self.scores().items()
+            for pattern, score in scores.items()
         ]
 
     def begin(self, proposals: Sequence[Proposal]) -> list[Trial]:
@@ -167,7 +181,8 @@ class PatternStudy:
         """
         pattern, (start, stop) = Pattern(trial.user_attrs["pattern"]), trial.user_attrs["documents"]
         before = self.scores()[pattern].documents[:start] if start else ()
-        quality = Quality.of((*before, *documents))
+        rows = (*before, *documents)
+        quality = Quality.of(rows, self.objective.mix)
         trial.set_user_attr("forwards", forwards)
         if isfinite(quality.divergence_stderr):
             trial.set_user_attr("divergence_stderr", quality.divergence_stderr)
@@ -177,7 +192,12 @@ class PatternStudy:
         if stop < self.documents:
             self.optuna.tell(trial, state=TrialState.PRUNED)
         else:
-            self.optuna.tell(trial, (quality.divergence, pattern.num_full))
+            self.optuna.tell(trial, (self.objective.mean(rows), pattern.num_full))
+
+    def _above(self, score: TrialScore, baseline: TrialScore | None) -> float | None:
+        if self.objective.is_divergence:
+            return None
+        return float("nan") if baseline is None else score.above(baseline)
 
     def abandon(self, trials: Sequence[Trial]) -> None:
         """Marks those that are not finished as failed."""
@@ -209,23 +229,31 @@ class PatternStudy:
                 self.optuna.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
 
 
-def _claim(study: optuna.Study, where: str, identity: Identity, about: Mapping[str, Any]) -> None:
+def _claim(
+    study: optuna.Study,
+    where: str,
+    identity: Identity,
+    about: Mapping[str, Any],
+    names: tuple[str, str],
+) -> None:
     """Writes what a new study is for; checks it of an old one."""
     attributes = study.user_attrs
     foreign = "identity" not in attributes and study.get_trials(deepcopy=False)
-    if foreign or len(study.directions) != len(OBJECTIVES):
+    if foreign or len(study.directions) != len(names):
         raise IxsearchError(f"{where} was not made by ixsearch; choose another --study-name")
     if "identity" in attributes:
         check_identity(where, attributes["identity"], identity)
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        study.set_metric_names(list(OBJECTIVES))
+        study.set_metric_names(list(names))
     study.set_user_attr("about", dict(about))
     study.set_user_attr("identity", dict(identity))
 
 
-def _read(trial: FrozenTrial, num_layers: int) -> tuple[Pattern, int, TrialScore] | None:
+def _read(
+    trial: FrozenTrial, num_layers: int, objective: Objective
+) -> tuple[Pattern, int, TrialScore] | None:
     """A finished trial: pattern, first document, score; none when it is not one of ours."""
     attributes = trial.user_attrs
     if "document_scores" not in attributes or len(attributes.get("pattern", "")) != num_layers:
@@ -241,5 +269,6 @@ def _read(trial: FrozenTrial, num_layers: int) -> tuple[Pattern, int, TrialScore
             forwards=attributes["forwards"],
             finished=finished.isoformat(timespec="seconds") if finished else "",
             documents=from_columns(attributes["document_scores"]),
+            objective=objective,
         ),
     )

@@ -9,12 +9,11 @@ import numpy as np
 
 from ixsearch.patterns import Pattern
 from ixsearch.search.effects import Effects
+from ixsearch.search.objective import log_divergence
 from ixsearch.search.scores import Scores
 
 RIDGE = 0.3
 REACH = 0.2
-FLOOR = 1e-9
-"""Nats; keeps logarithms finite."""
 LEAST_FREEDOM = 0.1
 
 
@@ -40,7 +39,7 @@ class Surrogate:
         if not known:
             return None
         x_PC = _features(known, effects)
-        y_P = log_divergence(np.array([scores.divergence(p, scores.seen(p)) for p in known]))
+        y_P = scores.logarithm(np.array([scores.value(p, scores.seen(p)) for p in known]))
         off_P = np.array([abs(p.num_full - num_full) / len(p) for p in known])
         weight_P = np.exp(-off_P / REACH)
         weighted_CP = (x_PC * weight_P[:, None]).T
@@ -54,11 +53,6 @@ class Surrogate:
     def guess(self, patterns: Sequence[Pattern]) -> np.ndarray:
         """The guessed log divergence of each pattern [P]."""
         return _features(patterns, self.effects) @ self.weights_C
-
-
-def log_divergence(divergence: np.ndarray | float) -> np.ndarray | float:
-    """Of nats, with `FLOOR` added."""
-    return np.log(np.maximum(divergence, 0.0) + FLOOR)
 
 
 def _features(patterns: Sequence[Pattern], effects: Effects | None) -> np.ndarray:

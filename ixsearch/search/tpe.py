@@ -77,7 +77,7 @@ class _Sampler:
         known = [p for p in patterns if self._space.contains(p) and scores.seen(p) >= documents]
         for pattern in known:
             params = {f"layer_{i:02d}": pattern.letters[i] for i in self._space.free_layers}
-            value = scores.divergence(pattern, documents)
+            value = scores.value(pattern, documents)
             self._study.add_trial(
                 create_trial(params=params, distributions=self._distributions, value=value)
             )

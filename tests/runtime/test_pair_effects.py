@@ -179,6 +179,40 @@ def test_draws_have_the_covariance_of_labels():
     assert across.abs().max() < 4.5 * 0.5 * 0.5 / len(v) ** 0.5
 
 
+def mean_costs(engine, document, seeds):
+    """The mean over seeds of 1/2 e_ij^2, and its standard error."""
+    runs = [engine.pair_effects([document], draws=1, seed=seed).effects_NVLL for seed in seeds]
+    costs = 0.5 * np.square(np.concatenate(runs, 1)[0].astype(np.float64))
+    return costs.mean(0), costs.std(0, ddof=1) / len(costs) ** 0.5
+
+
+def test_some_positions_of_a_long_document_stand_for_all(floats, monkeypatch):
+    """Unbiased: the mean over many subsamples of 9 positions is the cost on all of them."""
+    document = documents()[1]
+    scored = len(document.scored_targets(floats.describe().index_topk))
+    whole, whole_error = mean_costs(floats, document, range(200))
+    monkeypatch.setattr(pair_effects, "MOST_SCORED", 9)
+    made = drawn(monkeypatch)
+    some, some_error = mean_costs(floats, document, range(300, 700))
+    assert scored > 40 and {len(v) for v in made} == {9}
+    there = whole > 0
+    off = (some - whole)[there] / np.hypot(whole_error, some_error)[there]
+    assert np.abs(off).max() < 4.5 and abs(off.mean()) < 1.5
+    assert some[there].sum() == pytest.approx(whole[there].sum(), rel=0.25)
+    again, _ = mean_costs(floats, document, range(300, 310))
+    assert np.array_equal(again, mean_costs(floats, document, range(300, 310))[0])
+
+
+def test_documents_that_are_not_long_keep_their_draws(floats, monkeypatch):
+    document = documents()[1]
+    scored = len(document.scored_targets(floats.describe().index_topk))
+    want = floats.pair_effects([document], 2, 0).effects_NVLL
+    monkeypatch.setattr(pair_effects, "MOST_SCORED", scored)
+    assert np.array_equal(floats.pair_effects([document], 2, 0).effects_NVLL, want)
+    monkeypatch.setattr(pair_effects, "MOST_SCORED", scored - 1)
+    assert not np.array_equal(floats.pair_effects([document], 2, 0).effects_NVLL, want)
+
+
 @pytest.fixture(scope="module")
 def floats(deepseek_folder):
     return NativeEngine.load(deepseek_folder, device="cpu")

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from ixsearch.job.document_source import DocumentSource
 from ixsearch.job.sources import Sources, check_sources
 from ixsearch.patterns import IxsearchError
 
@@ -38,7 +39,7 @@ def test_a_wrong_option_is_all_that_is_said(command):
     [
         ({"device": "meta"}, "--device: 'meta' is no device"),
         ({"device": "cuda:"}, "--device: 'cuda:' is no device"),
-        ({"documents": "nowhere.jsonl"}, "nowhere.jsonl: No such file"),
+        ({"documents": ["nowhere.jsonl"]}, "nowhere.jsonl: No such file"),
         ({"model": "organisation/name"}, "organisation/name: give --documents FILE"),
         ({"model": "./nowhere"}, "no such folder: ./nowhere"),
         ({"latent_norm_eps": float("nan")}, "--latent-norm-eps nan"),
@@ -46,9 +47,19 @@ def test_a_wrong_option_is_all_that_is_said(command):
         ({"device_memory": float("inf"), "offload": True}, "--device-memory inf"),
         ({"offload": True, "questions": 3}, "--offload can only score documents"),
         ({"context": 500}, "--context belongs to"),
-        ({"documents": "gsm8k-long"}, "give --gsm8k too"),
+        ({"documents": ["gsm8k-long"]}, "give --gsm8k too"),
+        ({"documents": [__file__, "gsm8k-long=2"]}, "give --gsm8k too"),
+        ({"documents": [__file__, f"{__file__}=2"]}, "is given 2 times: give it once"),
+        ({"documents": [f"{__file__}=0"]}, "'0' is no weight: write a number above 0"),
+        ({"documents": [f"{__file__}=-1"]}, "'-1' is no weight"),
+        ({"documents": [f"{__file__}=inf"]}, "'inf' is no weight"),
+        ({"documents": [f"{__file__}=nan"]}, "'nan' is no weight"),
+        ({"documents": [f"{__file__}=half"]}, "'half' is no weight"),
+        ({"documents": ["bundled="]}, "'' is no weight"),
+        ({"documents": ["a=b.jsonl"]}, "a=b.jsonl: No such file"),
+        ({"model": "a/b", "documents": ["bundled", __file__]}, "in the bundled model's own"),
         ({"task": "gsm8k"}, "--task gsm8k: its questions do not come"),
-        ({"model": "a/b", "documents": __file__, "questions": 3}, "--questions: there are none"),
+        ({"model": "a/b", "documents": [__file__], "questions": 3}, "--questions: there are none"),
     ],
 )
 def test_what_is_refused(given, words):
@@ -62,9 +73,18 @@ def test_what_is_refused(given, words):
     [
         {},
         {"device": "cuda:1", "questions": 3},
-        {"model": "a/b", "documents": __file__},
+        {"documents": ["bundled=0.25", f"{__file__}=3"]},
+        {"model": "a/b", "documents": [__file__]},
         {"offload": True, "device_memory": 0.5},
     ],
 )
 def test_what_is_not(given):
     check_sources(Sources(**given))
+
+
+def test_a_file_whose_name_looks_like_a_weight(tmp_path):
+    odd = tmp_path / "texts=2"
+    odd.write_text("{}")
+    assert DocumentSource.parse(str(odd)) == DocumentSource(str(odd), 1.0)
+    assert DocumentSource.parse(f"{odd}=0.5") == DocumentSource(str(odd), 0.5)
+    assert DocumentSource.parse("gsm8k-long=1e-1") == DocumentSource("gsm8k-long", 0.1)

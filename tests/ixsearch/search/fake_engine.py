@@ -11,6 +11,7 @@ import optuna
 from ixsearch.patterns import Pattern
 from ixsearch.runtime.interface import Document, DocumentScore, ModelInfo, PairEffects
 from ixsearch.search.effects import Effects
+from ixsearch.search.objective import DIVERGENCE, Objective
 from ixsearch.search.space import SearchSpace
 from ixsearch.search.study import PatternStudy
 
@@ -112,8 +113,13 @@ def memory() -> optuna.storages.InMemoryStorage:
 
 
 def open_study(
-    storage, space: SearchSpace, name: str = "s", number: int = len(DOCUMENTS), **identity: Any
+    storage,
+    space: SearchSpace,
+    name: str = "s",
+    number: int = len(DOCUMENTS),
+    objective: Objective = DIVERGENCE,
+    **identity: Any,
 ) -> PatternStudy:
     return PatternStudy.open(
-        storage, name, space, {**IDENTITY, **identity}, number, {"tool": "test"}
+        storage, name, space, {**IDENTITY, **identity}, number, {"tool": "test"}, objective
     )

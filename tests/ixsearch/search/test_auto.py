@@ -37,7 +37,7 @@ def auto():
 
 
 def least(problem, budget):
-    return problem.scores.divergence(problem.scores.best(budget))
+    return problem.scores.value(problem.scores.best(budget))
 
 
 @pytest.mark.parametrize("effects", EFFECTS, ids=["none", "useless"])
@@ -49,7 +49,7 @@ def test_all_that_is_asked_for_is_legal_and_every_budget_gets_a_pattern(space, e
         assert ask.documents in problem.rungs
     for budget in BUDGETS:
         assert problem.scores.best(budget) is not None
-        assert least(problem, budget) <= problem.scores.divergence(space.uniform(budget))
+        assert least(problem, budget) <= problem.scores.value(space.uniform(budget))
 
 
 @pytest.mark.parametrize("effects", EFFECTS, ids=["none", "useless"])

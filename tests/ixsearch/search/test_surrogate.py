@@ -53,7 +53,7 @@ def test_a_guess_is_wrong_by_about_its_spread(effects):
     for noise in (0.0, 0.3):
         fitted = Surrogate.fit(measured(some, noise), 4, effects)
         fresh = measured(others, noise)
-        wrong = np.log([fresh.divergence(p) for p in others]) - fitted.guess(others)
+        wrong = np.log([fresh.value(p) for p in others]) - fitted.guess(others)
         assert 0.5 < np.sqrt((wrong**2).mean()) / fitted.spread < 2
 
 
@@ -68,7 +68,7 @@ def test_spread_is_what_leaving_each_out_says(effects, num_full):
         rest = Scores(1)
         rest.see({p: scores._seen[p] for p in some if p != pattern})
         guess = Surrogate.fit(rest, num_full, effects).guess([pattern])[0]
-        squares.append((np.log(scores.divergence(pattern)) - guess) ** 2)
+        squares.append((np.log(scores.value(pattern)) - guess) ** 2)
     by_hand = np.sqrt((weights * squares).sum() / weights.sum())
     assert Surrogate.fit(scores, num_full, effects).spread == pytest.approx(by_hand, rel=1e-4)
 
@@ -82,7 +82,7 @@ def test_weights_are_those_of_a_solver_of_another_kind():
     for p in some:
         shared = [float(letter == "S") for letter in p.letters]
         rows.append([1.0, *shared, *(a * b for a, b in pairwise(shared))])
-    x, y = np.array(rows), np.log([scores.divergence(p) for p in some])
+    x, y = np.array(rows), np.log([scores.value(p) for p in some])
     weight = np.exp([-abs(p.num_full - 3) / LAYERS / module.REACH for p in some]) ** 0.5
     penalty = np.diag([1e-6, *[module.RIDGE] * (x.shape[1] - 1)]) ** 0.5
     stacked = np.vstack((x * weight[:, None], penalty))
@@ -102,7 +102,7 @@ def test_near_budgets_weigh_most():
         level = 1.0 if p.num_full >= 4 else 100.0
         scores.see({p: [DocumentScore(1, 0.0, level * float(np.exp(model(p))), ())]})
     pattern = next(p for p in EVERY if p.num_full == 2)
-    wanted = np.log(scores.divergence(pattern))
+    wanted = np.log(scores.value(pattern))
     near, far = (abs(Surrogate.fit(scores, n).guess([pattern])[0] - wanted) for n in (2, 7))
     assert near < far
 

@@ -1,0 +1,71 @@
+"""`--documents`: where a set of documents comes from, and what it counts. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from os.path import exists
+from pathlib import Path
+
+from ixsearch.patterns import IxsearchError
+
+BUNDLED = "bundled"
+GSM8K_LONG = "gsm8k-long"
+"""Both written in place of a file."""
+
+
+@dataclass(frozen=True)
+class DocumentSource:
+    """A jsonl file, `bundled` or `gsm8k-long`, and its weight beside the others."""
+
+    name: str
+    weight: float = 1.0
+
+    @property
+    def path(self) -> Path | None:
+        """Of the file, if it is one."""
+        return None if self.name in (BUNDLED, GSM8K_LONG) else Path(self.name)
+
+    @classmethod
+    def parse(cls, text: str) -> DocumentSource:
+        """`NAME`, or `NAME=WEIGHT`; what is the name of a file, with its =, is that.
+
+        Raises:
+            IxsearchError: the weight is not a number above 0.
+        """
+        name, sign, said = text.rpartition("=")
+        if not sign or exists(text):
+            return cls(text)
+        try:
+            weight = float(said)
+        except ValueError:
+            if name in (BUNDLED, GSM8K_LONG) or exists(name):
+                raise _bad_weight(name, said) from None
+            return cls(text)
+        if not 0 < weight < inf:
+            raise _bad_weight(name, said)
+        return cls(name, weight)
+
+
+def parse_sources(texts: Sequence[str]) -> list[DocumentSource]:
+    """All that are given, in their order.
+
+    Raises:
+        IxsearchError: a weight that cannot be, or one source twice.
+    """
+    sources = [DocumentSource.parse(text) for text in texts]
+    names = [source.name for source in sources]
+    for name in names:
+        if names.count(name) > 1:
+            raise IxsearchError(
+                f"--documents {name} is given {names.count(name)} times: give it once, with a"
+                f" weight, as {name}=2"
+            )
+    return sources
+
+
+def _bad_weight(name: str, said: str) -> IxsearchError:
+    return IxsearchError(
+        f"--documents {name}={said}: {said!r} is no weight: write a number above 0, as {name}=0.5"
+    )

@@ -1,0 +1,145 @@
+"""Measured moves from known patterns, where the expected gain for their cost is highest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ixsearch.patterns import Pattern
+from ixsearch.search.effects import Effects
+from ixsearch.search.proposer import Ask, Problem
+from ixsearch.search.race import MOVE_LEVEL, race
+from ixsearch.search.scores import Scores
+from ixsearch.search.surrogate import Surrogate
+
+WORTH = 3.0
+"""Expected fall of log divergence, for as much work again as was done, under which it is over."""
+WIDTH = 2
+"""Moves in a batch."""
+FORWARDS_A_LAYER = 0.5
+"""Limit of what moves cost."""
+TRUST = 2.0
+"""Nats of promised fall after which what became of the promises counts as much as themselves."""
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+Moves = tuple[Pattern, Sequence[Pattern]]
+"""A pattern, and those that may take its place."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The moves that one pattern would try next."""
+
+    value: float
+    """Mean expected fall of log divergence, for each pattern scored on all documents."""
+    promise: float
+    """Expected fall by the best of them."""
+    start: Pattern
+    moves: list[Pattern]
+
+
+@dataclass
+class Promises:
+    """What the expected falls of a budget were worth so far."""
+
+    promised: dict[int, float] = field(default_factory=dict)
+    kept: dict[int, float] = field(default_factory=dict)
+
+    def share(self, budget: int) -> float:
+        """Between 0 and about 1: surrogates promise more than they keep."""
+        promised, kept = (d.get(budget, 0.0) for d in (self.promised, self.kept))
+        return (TRUST + kept) / (TRUST + promised)
+
+    def settle(self, budget: int, promised: float, kept: float) -> None:
+        self.promised[budget] = self.promised.get(budget, 0.0) + promised
+        self.kept[budget] = self.kept.get(budget, 0.0) + kept
+
+
+class Improver:
+    """Turn after turn scores the moves that promise most for their cost.
+
+    What a move promises is the expected improvement under the surrogate (Mockus 1975), times the
+    share of such promises that were kept at its budget. It is over when nothing promises `worth`,
+    or when what is left of `forwards` cannot pay for the next turn's first rung.
+    """
+
+    def __init__(
+        self, forwards: float | None = None, worth: float = WORTH, width: int = WIDTH
+    ) -> None:
+        self.forwards = forwards
+        self.worth = worth
+        self.width = width
+
+    def asks(self, problem: Problem, offers: Callable[[], Iterator[Moves]]) -> Iterator[Ask]:
+        """`offers`: what may be tried now; it is asked anew each turn."""
+        effects, promises, scores = problem.effects(), Promises(), problem.scores
+        layers = problem.space.num_layers
+        left = FORWARDS_A_LAYER * layers if self.forwards is None else self.forwards
+        while turn := self._best(problem, offers, effects, promises):
+            first = problem.cost_on(turn.moves, problem.rungs[0])
+            if turn.value * _work(scores) < self.worth or left < first:
+                return
+            runners = [turn.start, *turn.moves]
+            for ask in race(problem, runners, near=[turn.start], level=MOVE_LEVEL):
+                left -= problem.price(ask)
+                yield ask
+            fall = _coarse(scores, turn.start) - _coarse(scores, scores.best_of(runners))
+            promises.settle(turn.start.num_full, turn.promise, fall)
+
+    def _best(
+        self,
+        problem: Problem,
+        offers: Callable[[], Iterator[Moves]],
+        effects: Effects | None,
+        promises: Promises,
+    ) -> Turn | None:
+        turns = (self._turn(problem, start, moves, effects, promises) for start, moves in offers())
+        return max((t for t in turns if t), key=lambda t: t.value, default=None)
+
+    def _turn(
+        self,
+        problem: Problem,
+        start: Pattern,
+        offered: Sequence[Pattern],
+        effects: Effects | None,
+        promises: Promises,
+    ) -> Turn | None:
+        scores, budget = problem.scores, start.num_full
+        moves = [p for p in offered if p not in scores]
+        surrogate = Surrogate.fit(scores, budget, effects)
+        if surrogate is None or not moves:
+            return None
+        gains = expected_falls(scores, start, surrogate.guess(moves), surrogate.spread)
+        values = promises.share(budget) * gains / [_cost(start, move) for move in moves]
+        # Rounded, so that the last bits of a solver do not choose between equals.
+        order = sorted(range(len(moves)), key=lambda i: (-round(values[i], 9), moves[i]))
+        chosen = order[: self.width]
+        value = round(float(values[chosen].mean()), 9)
+        return Turn(value, float(gains[chosen].max()), start, [moves[i] for i in chosen])
+
+
+def expected_falls(
+    scores: Scores, start: Pattern, guesses: np.ndarray, spread: float
+) -> np.ndarray:
+    """Mean of max(0, fall) for logarithms that are normal around the guesses."""
+    after = scores.objective.coarse(guesses[:, None] + spread * NODES)
+    return np.maximum(_coarse(scores, start) - after, 0.0) @ WEIGHTS
+
+
+def _coarse(scores: Scores, pattern: Pattern) -> float:
+    return float(scores.objective.coarse(scores.logarithm(scores.value(pattern))))
+
+
+def _work(scores: Scores) -> float:
+    """So far, in patterns scored on all documents."""
+    return sum(map(scores.seen, scores)) / scores.documents
+
+
+def _cost(start: Pattern, move: Pattern) -> float:
+    """Share of the layers that differ, where the states of `start` are kept."""
+    letters = zip(start.letters, move.letters, strict=True)
+    changed = next(i for i, (old, new) in enumerate(letters) if old != new)
+    return (len(start) - changed) / len(start)
