@@ -44,7 +44,7 @@ def section(model: str, results: Sequence[Result], reference: str) -> list[str]:
             [_row(name, found, compared, budgets) for name, found in methods.items()],
         ),
         f"Held-out divergence against {reference}, on the same seeds and documents, with 95 %"
-        " intervals over both:",
+        " intervals over both (of one seed over its documents: they say nothing of other seeds):",
         "",
         *table(
             ["method", "seeds", *(f"{budget} F" for budget in budgets)],
