@@ -14,15 +14,15 @@ from ixsearch.search.race import MOVE_LEVEL, race
 from ixsearch.search.scores import Scores
 from ixsearch.search.surrogate import Surrogate
 
-WORTH = 3.0
+WORTH = 0.1
 """Expected fall of log divergence, for as much work again as was done, under which it is over."""
 WIDTH = 2
 """Moves in a batch."""
-FORWARDS_A_LAYER = 0.5
-"""Limit of what moves cost."""
+LEAST_FORWARDS, FORWARDS_A_LAYER = 12.0, 0.5
+"""Limit of what moves cost: the larger of the two."""
 TRUST = 2.0
 """Nats of promised fall after which what became of the promises counts as much as themselves."""
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 Moves = tuple[Pattern, Sequence[Pattern]]
@@ -76,8 +76,7 @@ class Improver:
     def asks(self, problem: Problem, offers: Callable[[], Iterator[Moves]]) -> Iterator[Ask]:
         """`offers`: what may be tried now; it is asked anew each turn."""
         effects, promises, scores = problem.effects(), Promises(), problem.scores
-        layers = problem.space.num_layers
-        left = FORWARDS_A_LAYER * layers if self.forwards is None else self.forwards
+        left = default_forwards(problem) if self.forwards is None else self.forwards
         while turn := self._best(problem, offers, effects, promises):
             first = problem.cost_on(turn.moves, problem.rungs[0])
             if turn.value * _work(scores) < self.worth or left < first:
@@ -119,6 +118,10 @@ class Improver:
         chosen = order[: self.width]
         value = round(float(values[chosen].mean()), 9)
         return Turn(value, float(gains[chosen].max()), start, [moves[i] for i in chosen])
+
+
+def default_forwards(problem: Problem) -> float:
+    return max(LEAST_FORWARDS, FORWARDS_A_LAYER * problem.space.num_layers)
 
 
 def expected_falls(

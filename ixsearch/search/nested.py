@@ -21,8 +21,11 @@ class Nested:
 
     name = "nested"
 
-    def __init__(self, worth: float = WORTH, width: int = WIDTH) -> None:
-        self._improver = Improver(worth=worth, width=width)
+    def __init__(
+        self, forwards: float | None = None, worth: float = WORTH, width: int = WIDTH
+    ) -> None:
+        """What they mean: see `Improver`."""
+        self._improver = Improver(forwards, worth, width)
 
     def asks(self, problem: Problem) -> Iterator[Ask]:
         if len(_chain(problem)) < len(problem.budgets):

@@ -11,12 +11,14 @@ import numpy as np
 
 from ixsearch.patterns import Pattern
 from ixsearch.runtime.held import HeldStates
-from ixsearch.runtime.interface import Document, DocumentScore
+from ixsearch.runtime.interface import Document, DocumentScore, PairEffects
 from ixsearch.runtime.trie import PatternTrie, prefixes
+from ixsearch.search.measure import DRAWS, SEED
 
 LENGTH = 100
 """Tokens of a made-up document: only its share of the cost comes from them."""
 SEEDS, CALIBRATION = 5, 8
+FIRST_RUNG = 4
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,20 @@ class Table:
         return {letters: row for row, letters in enumerate(self.letters)}
 
 
+@dataclass(frozen=True)
+class TableEffects:
+    """Pair effects of one seed's first documents, as `NativeEngine` measured them."""
+
+    values_NVLL: np.ndarray
+    forwards: float
+    """What measuring them cost, in forwards of the whole model over all calibration documents."""
+
+    @classmethod
+    def load(cls, seed: int) -> TableEffects:
+        with np.load(Path(__file__).with_name("small_effects.npz")) as file:
+            return cls(file["effects"][seed], float(file["forwards"][seed]))
+
+
 class Weightless:
     """A state that takes no room."""
 
@@ -62,8 +78,10 @@ class Weightless:
 class TableEngine:
     """Counts layer-tokens as `NativeEngine` does: what is held is not computed again."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, effects: TableEffects | None = None) -> None:
+        """`effects`: what it gives for pair effects; without, it is an engine that has none."""
         self.table = table
+        self.effects = effects
         self.layer_tokens = 0
         self.documents = [
             Document(f"doc{i}", tuple(range(i, i + LENGTH))) for i in range(len(table.tokens_N))
@@ -95,5 +113,11 @@ class TableEngine:
     def keep_near(self, patterns: Sequence[Pattern]) -> None:
         self._held.keep_near(patterns)
 
-    def pair_effects(self, documents, draws, seed, progress=None):
-        return None
+    def pair_effects(self, documents, draws, seed, progress=None) -> PairEffects | None:
+        if self.effects is None:
+            return None
+        assert (len(documents), draws, seed) == (FIRST_RUNG, DRAWS, SEED)
+        all_tokens = LENGTH * len(self.documents)
+        self.layer_tokens += round(self.effects.forwards * len(self._baseline) * all_tokens)
+        tokens = tuple(int(n) for n in self.table.tokens_N[: len(documents)])
+        return PairEffects(self.effects.values_NVLL, tokens)

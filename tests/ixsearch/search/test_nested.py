@@ -10,10 +10,10 @@ from ixsearch.patterns import Pattern
 from ixsearch.search.chain import best_chain
 from ixsearch.search.greedy import Greedy
 from ixsearch.search.nested import Nested
+from ixsearch.search.objective import log_divergence
 from ixsearch.search.path import Path
 from ixsearch.search.proposer import Ask
 from ixsearch.search.strategy import SEARCHES, proposers
-from ixsearch.search.surrogate import log_divergence
 from ixsearch.search.uniform import Uniform
 
 from .effects_support import make_effects
@@ -39,7 +39,7 @@ def random_landscape(seed):
 
 def chain_of(problem):
     scores = problem.scores
-    costs = {p: float(log_divergence(scores.divergence(p))) for p in scores.at()}
+    costs = {p: float(scores.logarithm(scores.value(p))) for p in scores.at()}
     return best_chain(costs, problem.space, problem.budgets)
 
 
@@ -111,7 +111,7 @@ class LastFirst:
 @pytest.mark.parametrize("space", SPACES, ids=["free", "pinned", "bare"])
 def test_moves_lower_the_sum_until_no_move_of_one_f_does(space):
     start, _ = play(space, BUDGETS, LastFirst())
-    after, (*_, asks) = play(space, BUDGETS, LastFirst(), Nested(worth=0.0))
+    after, (*_, asks) = play(space, BUDGETS, LastFirst(), Nested(math.inf, worth=0.0))
     chain = chain_of(after)
     assert chain.cost < chain_of(start).cost - 1
     assert {p.num_full for p in patterns_of(asks)} <= set(BUDGETS)
@@ -133,7 +133,7 @@ def test_a_guided_way_down_makes_a_chain_where_there_is_none():
         SPACES[0], BUDGETS, Uniform(), Path(), Nested(worth=1e9), effects=effects
     )
     assert len(chain_of(problem).patterns) == len(BUDGETS)
-    assert {p.num_full for p in patterns_of(asks)} == set(range(4, 12))
+    assert {p.num_full for p in patterns_of(asks)} > set(BUDGETS)
 
 
 def test_moves_that_do_not_nest_are_not_part_of_a_nested_search():

@@ -2,15 +2,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
-from scipy.stats import norm
 
 from ixsearch.patterns import Pattern
 from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search import surrogate as module
 from ixsearch.search.scores import Scores
 from ixsearch.search.surrogate import Surrogate
-from ixsearch.search.swaps import expected_fall
 
 from .effects_support import make_effects
 
@@ -123,15 +120,3 @@ def test_a_divergence_of_0_is_no_trouble():
     few = [p for p in EVERY if p.num_full == 7]
     scores.see({p: [DocumentScore(1, 0.0, 0.0, ())] for p in few})
     assert np.isfinite(Surrogate.fit(scores, 6).guess(EVERY)).all()
-
-
-@pytest.mark.parametrize("spread", [0.01, 0.3, 2.0])
-def test_expected_fall_is_an_integral(spread):
-    for fall in (-1.0, -0.1, 0.0, 0.2, 3.0):
-        ends = max(0.0, fall - 12 * spread), max(0.0, fall + 12 * spread)
-        wanted, _ = quad(lambda x, m=fall: x * norm.pdf(x, m, spread), *ends, limit=200)
-        assert expected_fall(np.array([fall]), spread)[0] == pytest.approx(wanted, abs=1e-9)
-
-
-def test_expected_fall_without_spread():
-    assert expected_fall(np.array([-1.0, 0.0, 2.0]), 0.0).tolist() == [0.0, 0.0, 2.0]
