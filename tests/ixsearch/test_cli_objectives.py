@@ -165,3 +165,15 @@ def test_whether_the_documents_were_enough(optimize, answered, tmp_path, small):
     args = ("--storage", tmp_path / "study.db", "--out", tmp_path / "shown", "--budget", "3,2")
     code, shown, _ = run("optimize", small / "model", "--documents", answered, *args)
     assert code == 0 and "On 12 calibration documents the best pattern is" in shown
+
+
+def test_texts_without_answers_some_of_them_too_short(optimize, tmp_path):
+    """The first ones see nothing; no question is asked of any."""
+    short = [{"text": text(range(i, i + 4))} for i in range(9)]
+    long = [{"text": text(Random(i).choices(range(60), k=40))} for i in range(9)]
+    said, out = optimize("--documents", write_rows(tmp_path / "texts.jsonl", short + long))
+    assert said["recommendation"]["measure"] == "loss"
+    assert all(f["held_out"]["divergence"] > 0 for f in said["finalists"][1:])
+    verdicts = (out / "report.md").read_text().partition("## Verdicts")[2].partition("## Speed")[0]
+    (row,) = (line for line in verdicts.splitlines() if line.startswith("| best | 3 |"))
+    assert "| 0 | 0 | 0 | – |" in row
