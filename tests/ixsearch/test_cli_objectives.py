@@ -177,3 +177,20 @@ def test_texts_without_answers_some_of_them_too_short(optimize, tmp_path):
     verdicts = (out / "report.md").read_text().partition("## Verdicts")[2].partition("## Speed")[0]
     (row,) = (line for line in verdicts.splitlines() if line.startswith("| best | 3 |"))
     assert "| 0 | 0 | 0 | – |" in row
+
+
+def test_compare_and_evaluate_weigh_sets_too(small, tmp_path):
+    a = make_documents(tmp_path / "a.jsonl", seed=3, count=9)
+    b = make_documents(tmp_path / "b.jsonl", seed=4, count=6)
+    sets = ("--documents", f"{a}=3", "--documents", b, "--device", "cpu", "--json")
+    code, out, err = run("evaluate", small / "model", "--pattern", "FSFSS", *sets)
+    assert code == 0, err
+    evaluated = json.loads(out)["finalists"][-1]
+    by_set = [q["divergence"] for q in evaluated["by_set"]]
+    assert evaluated["held_out"]["divergence"] == pytest.approx(np.average(by_set, weights=(3, 1)))
+    code, out, err = run("compare", "FFFFF", "FSFSS", "--model", small / "model", *sets)
+    compared = json.loads(out)
+    assert code == 0, err
+    assert compared["b"]["divergence"] == pytest.approx(evaluated["held_out"]["divergence"])
+    (documents,) = compared["documents"]
+    assert (documents["source"], documents["documents"]) == (f"{a}, {b}", 5)
