@@ -10,6 +10,7 @@ from ixsearch.mix import ONE_SET, Mix, mixed
 from ixsearch.patterns import IxsearchError
 from ixsearch.results import DocumentSet
 from ixsearch.runtime.interface import Document
+from ixsearch.search.rungs import rungs_of
 from ixsearch.tasks.document_files import describe_documents
 
 
@@ -26,6 +27,8 @@ def mix_splits(
     splits: Sequence[Split], weights: Sequence[float], index_topk: int
 ) -> tuple[Mixed, Mixed]:
     """Calibration and held-out documents of all sets. One set keeps its order.
+
+    Of several sets, those documents come last of which nothing is scored.
 
     Raises:
         IxsearchError: a set has nothing that is not in an earlier one too.
@@ -71,7 +74,19 @@ def _mix(
         for split, part in zip(splits, parts, strict=True)
     ]
     if len(sets) == 1:
-        return Mixed(list(parts[0]), ONE_SET, tuple(sets))
-    documents, mix = mixed(parts, weights)
+        return Mixed(_one_set(parts[0], index_topk), ONE_SET, tuple(sets))
+    documents, mix = mixed([_seeing_first(part, index_topk) for part in parts], weights)
     weighted = (replace(s, weight=w) for s, w in zip(sets, mix.weights, strict=True))
     return Mixed(documents, mix, tuple(weighted))
+
+
+def _one_set(documents: Sequence[Document], index_topk: int) -> list[Document]:
+    """In their own order, unless nothing of the first ones is scored: they would tell nothing."""
+    first = documents[: rungs_of(len(documents))[0]]
+    if any(document.scored_targets(index_topk) for document in first):
+        return list(documents)
+    return _seeing_first(documents, index_topk)
+
+
+def _seeing_first(documents: Sequence[Document], index_topk: int) -> list[Document]:
+    return sorted(documents, key=lambda document: not document.scored_targets(index_topk))

@@ -8,6 +8,7 @@ from ixsearch.output.markdown import cell, line, table
 from ixsearch.output.outcome import Outcome
 from ixsearch.output.provenance import files, measured_on, search
 from ixsearch.results import Finalist, TrialRow
+from ixsearch.verdict.comparison import Comparison
 from ixsearch.verdict.words import range_of_loss
 
 
@@ -132,7 +133,7 @@ def _verdicts(outcome: Outcome) -> list[str]:
                 f.verdict.comparison.losses,
                 f.verdict.comparison.gains,
                 f.verdict.comparison.questions,
-                range_of_loss(f.verdict.comparison),
+                _range(f.verdict.comparison),
                 fig.interval(f.verdict.comparison.divergence),
             )
             for f in judged
@@ -144,6 +145,10 @@ def _verdicts(outcome: Outcome) -> list[str]:
         " chose are put to the test, on more documents than the others."
     )
     return ["## Verdicts", "", *rows, "", text]
+
+
+def _range(found: Comparison) -> str:
+    return range_of_loss(found) if found.questions else fig.DASH
 
 
 def _legend(outcome: Outcome) -> list[str]:

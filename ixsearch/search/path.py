@@ -51,7 +51,7 @@ def descend(effects: Effects, space: SearchSpace, start: Pattern) -> Pattern:
     while moves := space.swaps(current):
         costs = effects.joint(moves)
         best = int(costs.argmin())
-        if costs[best] >= cost:
+        if not costs[best] < cost:  # nor where costs are no numbers
             break
         current, cost = moves[best], float(costs[best])
     return current

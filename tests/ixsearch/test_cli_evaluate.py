@@ -21,8 +21,8 @@ ALL_FULL = "F" * LAYERS
 def evaluate(small):
     """The JSON of `evaluate`, and its stderr."""
 
-    def evaluate(pattern, *args, model=small / "model"):
-        given = ("--pattern", pattern, "--documents", small / "texts.jsonl", "--device", "cpu")
+    def evaluate(pattern, *args, model=small / "model", documents=small / "texts.jsonl"):
+        given = ("--pattern", pattern, "--documents", documents, "--device", "cpu")
         code, out, err = run("evaluate", model, *given, *args, "--json")
         assert code == 0, err
         return json.loads(out, parse_constant=pytest.fail), err
@@ -88,8 +88,10 @@ def test_gsm8k_is_decoded_and_said_to_be_blind(evaluate, small, tmp_path):
     for split in ("train", "test"):
         write_rows(tmp_path / f"{split}.jsonl", rows)
     texts = [{"text": " ".join([f"w{i}"] * 450)} for i in range(2)]
-    documents = ("--documents", write_rows(tmp_path / "long.jsonl", texts))
-    said, _ = evaluate("FSSSS", "--gsm8k", tmp_path, "--questions", 3, *documents, model=model)
+    documents = write_rows(tmp_path / "long.jsonl", texts)
+    said, _ = evaluate(
+        "FSSSS", "--gsm8k", tmp_path, "--questions", 3, documents=documents, model=model
+    )
     tasks = [finalist["task"] for finalist in said["finalists"]]
     assert [(task["task"], task["questions"]) for task in tasks] == [("gsm8k", 3)] * 2
     assert tasks[0]["digest"] == tasks[1]["digest"]

@@ -165,3 +165,32 @@ def test_whether_the_documents_were_enough(optimize, answered, tmp_path, small):
     args = ("--storage", tmp_path / "study.db", "--out", tmp_path / "shown", "--budget", "3,2")
     code, shown, _ = run("optimize", small / "model", "--documents", answered, *args)
     assert code == 0 and "On 12 calibration documents the best pattern is" in shown
+
+
+def test_texts_without_answers_some_of_them_too_short(optimize, tmp_path):
+    """The first ones see nothing; no question is asked of any."""
+    short = [{"text": text(range(i, i + 4))} for i in range(9)]
+    long = [{"text": text(Random(i).choices(range(60), k=40))} for i in range(9)]
+    said, out = optimize("--documents", write_rows(tmp_path / "texts.jsonl", short + long))
+    assert said["recommendation"]["measure"] == "loss"
+    assert all(f["held_out"]["divergence"] > 0 for f in said["finalists"][1:])
+    verdicts = (out / "report.md").read_text().partition("## Verdicts")[2].partition("## Speed")[0]
+    (row,) = (line for line in verdicts.splitlines() if line.startswith("| best | 3 |"))
+    assert "| 0 | 0 | 0 | – |" in row
+
+
+def test_compare_and_evaluate_weigh_sets_too(small, tmp_path):
+    a = make_documents(tmp_path / "a.jsonl", seed=3, count=9)
+    b = make_documents(tmp_path / "b.jsonl", seed=4, count=6)
+    sets = ("--documents", f"{a}=3", "--documents", b, "--device", "cpu", "--json")
+    code, out, err = run("evaluate", small / "model", "--pattern", "FSFSS", *sets)
+    assert code == 0, err
+    evaluated = json.loads(out)["finalists"][-1]
+    by_set = [q["divergence"] for q in evaluated["by_set"]]
+    assert evaluated["held_out"]["divergence"] == pytest.approx(np.average(by_set, weights=(3, 1)))
+    code, out, err = run("compare", "FFFFF", "FSFSS", "--model", small / "model", *sets)
+    compared = json.loads(out)
+    assert code == 0, err
+    assert compared["b"]["divergence"] == pytest.approx(evaluated["held_out"]["divergence"])
+    (documents,) = compared["documents"]
+    assert (documents["source"], documents["documents"]) == (f"{a}, {b}", 5)

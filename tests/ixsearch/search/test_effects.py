@@ -4,7 +4,7 @@ import pytest
 
 from ixsearch.patterns import Pattern
 from ixsearch.search import effects_store
-from ixsearch.search.effects import CHUNK
+from ixsearch.search.effects import CHUNK, Effects
 from ixsearch.search.effects_store import load_effects, save_effects
 from ixsearch.search.path import Path, descend
 
@@ -159,3 +159,9 @@ def test_a_store_that_is_killed_between_parts_is_absent_then_whole(study, monkey
     monkeypatch.setattr(optuna.Study, "set_user_attr", plain)
     save_effects(study, effects, 1.0)
     assert load_effects(study).effects_NVLL.tobytes() == effects.effects_NVLL.tobytes()
+
+
+def test_effects_without_a_scored_token_end_the_descent():
+    blind = Effects(np.zeros((2, 1, 5, 5), dtype=np.float32), (0, 0))
+    with np.errstate(invalid="ignore"):
+        assert descend(blind, space_of(5), Pattern("FFSSS")) == Pattern("FFSSS")
