@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 
-from optuna.exceptions import StorageInternalError
-
-from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.patterns import Pattern
 from ixsearch.runtime.interface import Document, Engine
 from ixsearch.search.effects import Effects
 from ixsearch.search.measure import Measurer
@@ -20,6 +18,7 @@ from ixsearch.search.rungs import rungs_of
 from ixsearch.search.score import TrialScore
 from ixsearch.search.scores import Scores
 from ixsearch.search.space import SearchSpace
+from ixsearch.search.storage import storage_trouble
 from ixsearch.search.study import PatternStudy, Proposal
 
 
@@ -73,13 +72,8 @@ def run_search(
         progress=progress,
         scores=Scores(len(documents)),
     )
-    try:
+    with storage_trouble(study.where):
         stopped = search.run(proposers)
-    except StorageInternalError as e:
-        raise IxsearchError(
-            f"{study.where}: the storage failed; finished trials are kept:"
-            " repeat the command to resume"
-        ) from e
     measurer = search.measurer
     complete = search.complete
     return SearchOutcome(
