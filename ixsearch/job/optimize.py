@@ -19,6 +19,9 @@ from ixsearch.job.closer_look import (
 )
 from ixsearch.job.inputs import Inputs, Sources, load_inputs
 from ixsearch.job.judging import judge_finalists, leaders
+from ixsearch.job.kept_sources import to_attribute
+from ixsearch.job.own_gpu import own_gpu
+from ixsearch.job.study_identity import study_identity
 from ixsearch.output.folder import check_output_folder
 from ixsearch.output.outcome import Outcome, Totals
 from ixsearch.output.progress import Report, RunProgress
@@ -28,11 +31,12 @@ from ixsearch.recommendation import Recommendation, recommend
 from ixsearch.search.budgets import default_budgets, parse_budgets, parse_retentions
 from ixsearch.search.constraints import Constraints, constraint_words
 from ixsearch.search.finalists import choose_finalists
-from ixsearch.search.identity import digest_of, identity_of
+from ixsearch.search.identity import digest_of
+from ixsearch.search.joining import SOURCES
 from ixsearch.search.plan import SearchProgress
 from ixsearch.search.runner import SearchOutcome, run_search
 from ixsearch.search.space import SearchSpace
-from ixsearch.search.storage import storage_url
+from ixsearch.search.storage import storage_trouble, storage_url
 from ixsearch.search.strategy import DEFAULT_SEARCH, proposers
 from ixsearch.search.study import PatternStudy
 from ixsearch.verdict.measure import TOLERANCE
@@ -75,6 +79,11 @@ def optimize(settings: Settings, progress: RunProgress) -> Outcome:
     """
     _check(settings, check_output_folder(settings.out))
     progress.phase("start")
+    with own_gpu(settings.sources.device, choose=False):
+        return _optimize(settings, progress)
+
+
+def _optimize(settings: Settings, progress: RunProgress) -> Outcome:
     search = proposers(settings.search)
     inputs = load_inputs(settings.sources)
     space = settings.constraints.space(inputs.model.num_layers, inputs.model.indexer_layers)
@@ -119,16 +128,18 @@ def _budgets(settings: Settings, space: SearchSpace) -> tuple[int, ...]:
 
 def _open_study(settings: Settings, inputs: Inputs, space: SearchSpace) -> PatternStudy:
     documents = digest_of(inputs.calibration)
-    seed, eps = settings.sources.seed, settings.sources.latent_norm_eps
-    switches = {} if eps is None else {"latent_norm_eps": eps}
-    return PatternStudy.open(
+    seed = settings.sources.seed
+    study = PatternStudy.open(
         settings.storage,
         settings.study_name or f"{Path(inputs.model.name).name}-{documents[:6]}-seed{seed}",
         space,
-        identity_of(inputs.model, documents, seed, **switches),
+        study_identity(settings.sources, inputs),
         documents=len(inputs.calibration),
         about={"ixsearch": __version__, "date": now(), **inputs.model.versions},
     )
+    with storage_trouble(study.where):
+        study.optuna.set_user_attr(SOURCES, to_attribute(settings.sources))
+    return study
 
 
 def _judge(

@@ -37,6 +37,16 @@ class Measurer(Scorer):
         self._near: Sequence[Pattern] = ()
         self._is_shared = False
 
+    def open(self) -> None:
+        """Let workers know of the search, and put right what a killed one has left."""
+        self.study.announce(over=False)
+        self.study.close_whole()
+
+    def close(self) -> None:
+        """Let workers go; what a killed search has put in the queue is not needed."""
+        self._queue.withdraw()
+        self.study.announce(over=True)
+
     def seen(self, pattern: Pattern) -> int:
         """Documents of the pattern that are scored."""
         return len(self.known[pattern].documents) if pattern in self.known else 0
@@ -63,8 +73,7 @@ class Measurer(Scorer):
             while left:
                 clock.turn(size_of(missing) - size_of(left), size_of(missing))
                 patience.after(self._step(left, clock))
-                self.known = self.study.scores()
-                left = without(left, self.study.scored())
+                left = self._left(left)
         except BaseException:
             if self._is_shared:
                 self._queue.withdraw()
@@ -95,6 +104,7 @@ class Measurer(Scorer):
         """Scores some of what is left, or hands it out. False: all of it is others'."""
         self._roster.look()
         unfinished = self._queue.expire(self._queue.unfinished(), self._roster)
+        left = self._left(left)  # read later, or what is finished between would be in neither
         free = without(left, documents_of(unfinished))
         workers = self._roster.others(WORKER)
         if free and (workers or self._is_shared):
@@ -110,6 +120,11 @@ class Measurer(Scorer):
         else:
             return False
         return True
+
+    def _left(self, pieces: Sequence[Proposal]) -> list[Proposal]:
+        """What is not finished of these by now."""
+        self.known = self.study.scores()
+        return without(pieces, self.study.scored())
 
     def _score(self, trials: Sequence[Trial], clock: Clock) -> None:
         try:

@@ -76,10 +76,9 @@ def run_search(
         scores=Scores(len(documents)),
     )
     with storage_trouble(study.where), Presence(study.optuna, PROPOSER):
-        study.announce(over=False)
-        study.close_whole()
+        search.measurer.open()
         stopped = search.run(proposers)
-        study.announce(over=True)
+        search.measurer.close()
     measurer = search.measurer
     complete = search.complete
     return SearchOutcome(

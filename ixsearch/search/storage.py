@@ -87,6 +87,13 @@ def storage_trouble(where: str) -> Iterator[None]:
         ) from e
 
 
+def is_missing_file(text: str) -> bool:
+    """Is it an SQLite file that is not there yet?"""
+    url = storage_url(text)
+    path = _sqlite_path(url) if url.startswith("sqlite") else None
+    return path is not None and not path.exists()
+
+
 def _opened(url: str, options: dict[str, Any]) -> optuna.storages.RDBStorage:
     try:
         storage = optuna.storages.RDBStorage(url, engine_kwargs=options)
