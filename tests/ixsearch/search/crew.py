@@ -17,8 +17,8 @@ from ixsearch.search.work import Work, work
 
 from .fake_engine import DOCUMENTS, IDENTITY, FakeEngine, space_of
 
-SPACE, BUDGETS = space_of(12), (8, 6, 4)
-PIECE_S = 0.01
+SPACE, BUDGETS = space_of(9), (6, 4)
+PIECE_S = 0.02
 """That the slow engine takes for a document of a pattern."""
 PATIENCE_S = 60
 

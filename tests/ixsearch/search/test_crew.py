@@ -40,11 +40,11 @@ def documents(scores):
 
 
 def search_with(url, number, kill):
-    """A search with so many workers, some of them killed while they score their third share."""
+    """A search with so many workers, some of them killed while they score their second share."""
     study = open_study(url, SPACE)
     with workers(url, number) as crew:
         wait_for_workers(study, number)
-        killers = [Thread(target=kill_in_the_middle, args=(w, 3)) for w in crew[:kill]]
+        killers = [Thread(target=kill_in_the_middle, args=(w, 2)) for w in crew[:kill]]
         for killer in killers:
             killer.start()
         outcome = search(study, SlowEngine())
