@@ -40,7 +40,6 @@ class Scorer:
         start, stop = trials[0].user_attrs["documents"]
         patterns = [Pattern(trial.user_attrs["pattern"]) for trial in trials]
         clock.take(len(trials) * (stop - start))
-        clock(0.0)
         before = self.engine.layer_tokens
         results = self.engine.score(self.documents[start:stop], patterns, clock)
         clock(1.0)

@@ -123,6 +123,7 @@ class _Worker:
         def report(share: float) -> None:
             self._progress(WorkProgress(self.done, len(trials), (start, stop), share))
 
+        report(0.0)
         try:
             return self._scorer.score(trials, Clock(self._scorer, report))
         except Exception as error:
