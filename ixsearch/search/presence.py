@@ -123,4 +123,5 @@ class Roster:
 
 
 def _key(worker: Worker) -> str:
-    return f"{PREFIX}{worker['host']}:{worker['pid']}:{worker['started']}"
+    names = ("host", "space", "pid", "started")
+    return PREFIX + ":".join(str(worker.get(name)) for name in names)

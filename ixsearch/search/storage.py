@@ -45,9 +45,9 @@ def open_storage(text: str) -> optuna.storages.BaseStorage:
     # What it logs is an error that is raised as well: of Ctrl-C, say, in the middle of a query.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
     url = storage_url(text)
-    options = {}
+    options: dict[str, Any] = {"pool_pre_ping": True}  # a forward may outlive a connection
     if url.startswith("sqlite"):
-        options = {"connect_args": {"timeout": LOCK_WAIT_S, "isolation_level": None}}
+        options |= {"connect_args": {"timeout": LOCK_WAIT_S, "isolation_level": None}}
         if path := _sqlite_path(url):
             _check_sqlite(path)
             _use_write_ahead_log(path)

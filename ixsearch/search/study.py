@@ -166,10 +166,11 @@ class PatternStudy:
 
     def forwards_of_others(self, but: Collection[int]) -> float:
         """What finished trials of other processes cost, but for those of these numbers."""
+        finished = self.optuna.get_trials(deepcopy=False, states=FINISHED)
         return sum(
             trial.user_attrs["forwards"]
-            for trial in self.optuna.get_trials(deepcopy=False, states=FINISHED)
-            if trial.number not in but and not self._is_mine(trial) and self._known[trial.number]
+            for trial in finished
+            if not (trial.number in but or self._is_mine(trial)) and self._known.get(trial.number)
         )
 
     def begin(self, proposals: Sequence[Proposal]) -> list[Trial]:

@@ -12,10 +12,12 @@ from contextlib import contextmanager
 from optuna.trial import FrozenTrial, TrialState
 
 from ixsearch.search.presence import WORKER, Roster
+from ixsearch.search.runner import SearchOutcome, run_search
+from ixsearch.search.strategy import proposers
 from ixsearch.search.study import FINISHED, PatternStudy
 from ixsearch.search.work import Work, work
 
-from .fake_engine import DOCUMENTS, IDENTITY, FakeEngine, space_of
+from .fake_engine import DOCUMENTS, IDENTITY, FakeEngine, open_study, space_of
 
 SPACE, BUDGETS = space_of(9), (6, 4)
 PIECE_S = 0.02
@@ -27,6 +29,14 @@ class SlowEngine(FakeEngine):
     def score(self, documents, patterns, progress=None):
         time.sleep(PIECE_S * len(documents) * len(patterns))
         return super().score(documents, patterns, progress)
+
+
+def search(study: PatternStudy, engine: FakeEngine) -> SearchOutcome:
+    return run_search(engine, DOCUMENTS, study, SPACE, proposers(), BUDGETS)
+
+
+def main_search(storage: str) -> None:
+    search(open_study(storage, SPACE), SlowEngine())
 
 
 def join(storage: str, engine: FakeEngine, idle_timeout: float = PATIENCE_S, progress=None) -> Work:
@@ -65,6 +75,18 @@ def workers(storage: str, number: int) -> Iterator[list[Worker]]:
         for worker in started:
             worker.kill()
             worker.communicate()
+
+
+@contextmanager
+def optimizer(storage: str) -> Iterator[Worker]:
+    """A process that searches; killed in the end."""
+    code = f"from tests.ixsearch.search.crew import main_search; main_search({storage!r})"
+    process = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def wait_for_workers(study: PatternStudy, number: int) -> None:

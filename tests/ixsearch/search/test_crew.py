@@ -1,25 +1,24 @@
 """Several processes on one search."""
 
 from threading import Thread
+from time import sleep
 
 import pytest
 from optuna.trial import TrialState
 
-from ixsearch.search.runner import run_search
-from ixsearch.search.strategy import proposers
-
 from .crew import (
-    BUDGETS,
     SPACE,
     SlowEngine,
     check_nothing_is_lost_or_doubled,
     claimed,
     finished_by,
     kill_in_the_middle,
+    optimizer,
+    search,
     wait_for_workers,
     workers,
 )
-from .fake_engine import DOCUMENTS, FakeEngine, memory, open_study
+from .fake_engine import FakeEngine, memory, open_study
 from .postgres import running_postgres
 
 
@@ -29,10 +28,6 @@ def alone():
     storage = memory()
     outcome = search(open_study(storage, SPACE), FakeEngine())
     return outcome, open_study(storage, SPACE).scores()
-
-
-def search(study, engine):
-    return run_search(engine, DOCUMENTS, study, SPACE, proposers(), BUDGETS)
 
 
 def documents(scores):
@@ -78,3 +73,20 @@ def test_killed_workers_lose_and_double_nothing(crew_of, alone):
     assert set(shared) >= set(pids[kill:])
     lost = {t.user_attrs["worker"]["pid"] for t in claimed(study) if t.state == TrialState.FAIL}
     assert lost == set(pids[:kill])
+
+
+def test_a_killed_search_goes_on_with_the_workers_it_had(tmp_path, alone):
+    """What waited, or was in work, when it was killed is neither lost nor scored again."""
+    url = f"sqlite:///{tmp_path}/study.db"
+    study = open_study(url, SPACE)
+    with workers(url, 2) as crew:
+        wait_for_workers(study, 2)
+        for finished in (3, 12):
+            with optimizer(url) as killed:
+                while len(study.scores()) <= finished and killed.poll() is None:
+                    sleep(0.01)
+        outcome = search(study, SlowEngine())
+        assert [worker.wait(60) for worker in crew] == [0, 0]
+    check_nothing_is_lost_or_doubled(study)
+    assert documents(study.scores()) == documents(alone[1])
+    assert outcome.best == alone[0].best

@@ -2,7 +2,7 @@ import optuna
 import pytest
 from optuna.exceptions import StorageInternalError
 
-from ixsearch.search.presence import PROPOSER, WORKER, Presence, Roster
+from ixsearch.search.presence import PROPOSER, WORKER, Presence, Roster, _key
 from ixsearch.search.worker import this_worker
 
 ELSEWHERE = {"host": "elsewhere", "pid": 1, "started": 2}
@@ -26,8 +26,7 @@ def clock():
 
 
 def beat(study, number, worker=ELSEWHERE, role=WORKER):
-    key = f"takes_part:{worker['host']}:{worker['pid']}:{worker['started']}"
-    study.set_user_attr(key, {**worker, "role": role, "beat": number})
+    study.set_user_attr(_key(worker), {**worker, "role": role, "beat": number})
 
 
 def test_who_does_not_beat_is_lost(study, clock):

@@ -7,7 +7,7 @@ from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.search.joining import SOURCES, await_study
 from ixsearch.search.measure import Measurer
 from ixsearch.search.pieces import Proposal
-from ixsearch.search.presence import WORKER
+from ixsearch.search.presence import WORKER, _key
 from ixsearch.search.queue import Queue
 from ixsearch.search.study import PatternStudy
 from ixsearch.search.work import work
@@ -98,7 +98,7 @@ def test_a_search_ends_with_what_workers_fail_at_twice(monkeypatch):
     other = PatternStudy(study.optuna, SPACE, len(DOCUMENTS), "elsewhere")
     other.worker = {"host": "elsewhere", "pid": 1, "started": 2}
     about = {**other.worker, "role": WORKER, "beat": 1}
-    study.optuna.set_user_attr("takes_part:elsewhere:1:2", about)
+    study.optuna.set_user_attr(_key(about), about)
     claim = Queue.claim
 
     def claim_elsewhere(queue, unfinished):
