@@ -72,11 +72,11 @@ class Roster:
     def __init__(
         self,
         study: optuna.Study,
-        grace_s: float = GRACE_S,
+        grace_s: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._study = study
-        self._grace_s = grace_s
+        self._grace_s = GRACE_S if grace_s is None else grace_s
         self._clock = clock
         self._me = _key(this_worker())
         self._there: dict[str, dict[str, Any]] = {}

@@ -63,8 +63,8 @@ class Queue:
         try:
             for trial in share:
                 if self._take(trial):
+                    self._storage.set_trial_user_attr(trial._trial_id, "worker", self._study.worker)
                     claimed.append(Trial(self._optuna, trial._trial_id))
-                    claimed[-1].set_user_attr("worker", self._study.worker)
                 elif not claimed:
                     break  # another is just claiming it
         except BaseException:

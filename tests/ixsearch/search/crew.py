@@ -9,10 +9,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from ixsearch.search.presence import WORKER, Roster
 from ixsearch.search.runner import SearchOutcome, run_search
+from ixsearch.search.storage import open_storage
 from ixsearch.search.strategy import proposers
 from ixsearch.search.study import FINISHED, PatternStudy
 from ixsearch.search.work import Work, work
@@ -39,36 +41,40 @@ def main_search(storage: str) -> None:
     search(open_study(storage, SPACE), SlowEngine())
 
 
-def join(storage: str, engine: FakeEngine, idle_timeout: float = PATIENCE_S, progress=None) -> Work:
+def join(storage: str, engine: FakeEngine) -> Work:
     """Work for study `s`, as `ixsearch worker` does."""
-    import optuna
-
-    from ixsearch.search.storage import open_storage
-
     study = optuna.load_study(study_name="s", storage=open_storage(storage))
     joined = PatternStudy.join(study, SPACE, IDENTITY, len(DOCUMENTS), "study 's'")
-    more = {} if progress is None else {"progress": progress}
-    return work(engine, DOCUMENTS, joined, idle_timeout=idle_timeout, **more)
+    return work(engine, DOCUMENTS, joined, idle_timeout=PATIENCE_S)
 
 
-def main(storage: str) -> None:
-    """A worker process; says when it begins with a share."""
-    join(
-        storage,
-        SlowEngine(),
-        progress=lambda at: print("scoring", flush=True) if at.patterns else None,
-    )
+def main(storage: str, stops: bool) -> None:
+    """A worker process. `stops`: it says so in the middle of its second share, and stays there."""
+    engine = SlowEngine()
+
+    def stop(call: int) -> None:
+        if stops and call == 1:
+            print("here", flush=True)
+            time.sleep(2 * PATIENCE_S)
+
+    engine.before_batch = stop
+    join(storage, engine)
 
 
 Worker = subprocess.Popen[str]
 
 
 @contextmanager
-def workers(storage: str, number: int) -> Iterator[list[Worker]]:
-    """So many processes that wait for a search; killed in the end."""
-    code = f"from tests.ixsearch.search.crew import main; main({storage!r})"
+def workers(storage: str, number: int, stop: int = 0) -> Iterator[list[Worker]]:
+    """So many processes that wait for a search, the first `stop` of them to be killed while they
+    score; all are killed in the end.
+    """
+    run = f"from tests.ixsearch.search.crew import main; main({storage!r}, %s)"
     pipe = {"stdout": subprocess.PIPE, "text": True}
-    started = [subprocess.Popen([sys.executable, "-c", code], **pipe) for _ in range(number)]
+    started = [
+        subprocess.Popen([sys.executable, "-c", run % (place < stop)], **pipe)
+        for place in range(number)
+    ]
     try:
         yield started
     finally:
@@ -97,10 +103,9 @@ def wait_for_workers(study: PatternStudy, number: int) -> None:
         roster.look()
 
 
-def kill_in_the_middle(worker: Worker, share: int) -> None:
-    """SIGKILL when it has begun with its share of that number."""
-    for _ in range(share):
-        worker.stdout.readline()
+def kill_in_the_middle(worker: Worker) -> None:
+    """SIGKILL when it has stopped in its share."""
+    worker.stdout.readline()
     worker.kill()
 
 

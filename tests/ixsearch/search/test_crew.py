@@ -35,11 +35,11 @@ def documents(scores):
 
 
 def search_with(url, number, kill):
-    """A search with so many workers, some of them killed while they score their second share."""
+    """A search with so many workers, some of them killed while they score."""
     study = open_study(url, SPACE)
-    with workers(url, number) as crew:
+    with workers(url, number, stop=kill) as crew:
         wait_for_workers(study, number)
-        killers = [Thread(target=kill_in_the_middle, args=(w, 2)) for w in crew[:kill]]
+        killers = [Thread(target=kill_in_the_middle, args=(w,)) for w in crew[:kill]]
         for killer in killers:
             killer.start()
         outcome = search(study, SlowEngine())
@@ -75,8 +75,11 @@ def test_killed_workers_lose_and_double_nothing(crew_of, alone):
     assert lost == set(pids[:kill])
 
 
-def test_a_killed_search_goes_on_with_the_workers_it_had(tmp_path, alone):
+def test_a_killed_search_goes_on_with_the_workers_it_had(tmp_path, alone, monkeypatch):
     """What waited, or was in work, when it was killed is neither lost nor scored again."""
+    monkeypatch.setattr(
+        "ixsearch.search.presence.GRACE_S", 15
+    )  # if killed in the middle of a claim
     url = f"sqlite:///{tmp_path}/study.db"
     study = open_study(url, SPACE)
     with workers(url, 2) as crew:
