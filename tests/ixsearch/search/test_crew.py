@@ -75,6 +75,7 @@ def test_killed_workers_lose_and_double_nothing(crew_of, alone):
     assert lost == set(pids[:kill])
 
 
+@pytest.mark.slow
 def test_a_killed_search_goes_on_with_the_workers_it_had(tmp_path, alone, monkeypatch):
     """What waited, or was in work, when it was killed is neither lost nor scored again."""
     monkeypatch.setattr(
