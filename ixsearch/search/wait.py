@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 
 FIRST_S, LONGEST_S = 0.02, 1.0
+GROWTH = 1.2
+"""What comes is seen late by a sixth of the time that it was waited for."""
 
 
 class Patience:
@@ -19,4 +21,4 @@ class Patience:
             self._next_s = FIRST_S
             return
         time.sleep(self._next_s)
-        self._next_s = min(2 * self._next_s, LONGEST_S)
+        self._next_s = min(GROWTH * self._next_s, LONGEST_S)

@@ -17,6 +17,8 @@ from ixsearch.search.storage import storage_trouble
 from ixsearch.search.study import PatternStudy
 from ixsearch.search.wait import Patience
 
+ASK_EVERY_S = 1.0
+
 
 @dataclass(frozen=True)
 class Work:
@@ -64,26 +66,45 @@ def work(
         IxsearchError: no search has been there for `idle_timeout` seconds, and there is nothing to
             do; a divergence that is not a number; the storage fails.
     """
-    worker = _Worker(engine, documents, study, progress)
-    patience, last = Patience(), time.monotonic()
+    worker, idle = _Worker(engine, documents, study, progress), _Idle(study, idle_timeout)
+    patience = Patience()
     with storage_trouble(study.where), Presence(study.optuna, WORKER):
-        while True:
-            if worked := worker.take_turn():
-                last = time.monotonic()
-            elif study.is_over():
-                return worker.done
-            elif worker.has_search():
-                last = time.monotonic()
-            elif time.monotonic() - last > idle_timeout:
-                raise IxsearchError(_nobody(study.where, idle_timeout))
+        while (worked := worker.take_turn()) or not idle.is_over():
+            if worked:
+                idle = _Idle(study, idle_timeout)
             patience.after(worked)
+    return worker.done
 
 
-def _nobody(where: str, seconds: float) -> str:
-    return (
-        f"{where}: nothing to do, and no ixsearch optimize for {seconds:g} s: start that again,"
-        " then this; or wait longer with --idle-timeout"
-    )
+class _Idle:
+    """The time since there was something to do."""
+
+    def __init__(self, study: PatternStudy, timeout: float) -> None:
+        self._study = study
+        self._timeout = timeout
+        self._roster = Roster(study.optuna)
+        self._last = time.monotonic()
+        """When there was a search."""
+        self._next = self._last
+
+    def is_over(self) -> bool:
+        """Is the search? Asks the storage once a second. Raises `IxsearchError`: there is none."""
+        now = time.monotonic()
+        if now < self._next:
+            return False
+        self._next = now + ASK_EVERY_S
+        if self._study.is_over():
+            return True
+        self._roster.look()
+        if self._roster.others(PROPOSER):
+            self._last = now
+        elif now - self._last > self._timeout:
+            raise IxsearchError(
+                f"{self._study.where}: nothing to do, and no ixsearch optimize for"
+                f" {self._timeout:g} s: start that again, then this; or wait longer with"
+                " --idle-timeout"
+            )
+        return False
 
 
 class _Worker:
@@ -97,14 +118,8 @@ class _Worker:
         self._scorer = Scorer(engine, documents, study)
         self._study = study
         self._queue = Queue(study)
-        self._roster = Roster(study.optuna)
         self._progress = progress
         self.done = Work()
-
-    def has_search(self) -> bool:
-        """Is there an optimize that may ask for something?"""
-        self._roster.look()
-        return self._roster.others(PROPOSER) > 0
 
     def take_turn(self) -> bool:
         """Claims a share and scores it. False: there is none."""
