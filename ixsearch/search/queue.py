@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from itertools import groupby
@@ -33,10 +34,15 @@ class Queue:
 
     def put(self, shares: Sequence[Sequence[Proposal]], near: Sequence[Pattern] = ()) -> None:
         """Add them, each to be claimed as a whole. `near`: what an engine should keep near."""
+        letters = [p.letters for p in near]
+        pieces = Counter(proposal.pattern for share in shares for proposal in share)
         for share in shares:
-            name, letters = uuid4().hex[:8], [p.letters for p in near]
+            name = uuid4().hex[:8]
             for proposal in share:
-                self._study.add(proposal, TrialState.WAITING, share=name, near=letters)
+                is_part = pieces[proposal.pattern] > 1
+                self._study.add(
+                    proposal, TrialState.WAITING, is_part=is_part, share=name, near=letters
+                )
 
     def unfinished(self) -> list[FrozenTrial]:
         """Trials of ours that wait or run, whoever works on them."""

@@ -38,8 +38,8 @@ class PatternStudy:
     a process killed anywhere leaves finished and running trials; `open` marks the latter as failed
     once their process is gone from this host. Trials that others put in the queue are left alone.
 
-    With several workers (`queue.py`) the documents of a pattern are finished in any order, by
-    several trials. Then none of them may be complete, and `close_whole` adds one that is.
+    With several workers (`queue.py`) the documents of a pattern may be finished in any order, by
+    several trials. Then none of them is complete, and `close_whole` adds one that is.
     """
 
     def __init__(self, study: optuna.Study, space: SearchSpace, documents: int, where: str) -> None:
@@ -192,15 +192,20 @@ class PatternStudy:
         proposal: Proposal,
         state: TrialState,
         values: Sequence[float] | None = None,
+        is_part: bool = False,
         **attributes: Any,
     ) -> None:
-        """Adds a proposal as a trial in one transaction, with more attributes."""
-        letters = dict(zip(self._names, proposal.pattern.letters, strict=True))
+        """Adds a proposal as a trial in one transaction, with more attributes.
+
+        A part of what was asked for at once has no parameters, which take most of the time: it is
+        never complete.
+        """
+        letters = {} if is_part else dict(zip(self._names, proposal.pattern.letters, strict=True))
         trial = optuna.trial.create_trial(
             state=state,
             values=values,
             params=letters,
-            distributions=self._distributions(),
+            distributions=self._distributions() if letters else {},
             user_attrs={
                 "pattern": proposal.pattern.letters,
                 "proposer": proposal.proposer,
@@ -229,7 +234,7 @@ class PatternStudy:
         quality = Quality.of((*before, *documents))
         for key, value in _attributes(quality, documents, forwards).items():
             trial.set_user_attr(key, value)
-        if stop == self.documents and len(before) == start:
+        if stop == self.documents and len(before) == start and trial.params:
             values = (quality.divergence, pattern.num_full)
             told = self.optuna.tell(trial, values, skip_if_finished=True)
         else:

@@ -133,6 +133,8 @@ def test_slices_that_end_in_any_order_make_one_complete_trial(study):
     study.close_whole()
     *slices, closing = study.optuna.get_trials()
     assert [t.state for t in slices] == [TrialState.PRUNED] * 3
+    assert [t.params for t in slices] == [{}] * 3
+    assert "".join(closing.params.values()) == A.letters
     expected = FakeEngine().score(DOCUMENTS, [A])[0]
     assert study.scores()[A].documents == tuple(expected)
     assert closing.state == TrialState.COMPLETE
@@ -143,11 +145,11 @@ def test_slices_that_end_in_any_order_make_one_complete_trial(study):
     assert len(study.optuna.get_trials()) == 4
 
 
-def test_slices_that_end_in_order_are_complete_with_the_last(study):
+def test_documents_that_were_asked_for_later_are_complete_with_the_last(study):
     queue = Queue(study)
-    queue.put([[Proposal(A, "greedy", a, b)] for a, b in ((0, 2), (2, 6))])
-    for waiting in queue.unfinished():
-        score(study, queue.claim([waiting])[0])
+    for documents in ((0, 2), (2, 6)):
+        queue.put([[Proposal(A, "greedy", *documents)]])
+        score(study, queue.claim(queue.unfinished())[0])
     study.close_whole()
     assert states(study) == [TrialState.PRUNED, TrialState.COMPLETE]
 
