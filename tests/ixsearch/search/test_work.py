@@ -93,12 +93,25 @@ def test_what_came_too_late_is_counted_apart(study):
     assert study.scores() == {}
 
 
-def test_a_search_ends_with_what_workers_fail_at_twice(monkeypatch):
+@pytest.fixture
+def helped():
+    """A study in which a worker elsewhere takes part."""
     study = fake_engine.open_study(memory(), SPACE)
     other = PatternStudy(study.optuna, SPACE, len(DOCUMENTS), "elsewhere")
     other.worker = {"host": "elsewhere", "pid": 1, "started": 2}
     about = {**other.worker, "role": WORKER, "beat": 1}
     study.optuna.set_user_attr(_key(about), about)
+    return study, other
+
+
+def measure(study, *patterns):
+    measurer = Measurer(FakeEngine(), DOCUMENTS, study)
+    measurer.measure([Proposal(p, "greedy", 0, 6) for p in patterns])
+    return measurer
+
+
+def test_a_search_ends_with_what_workers_fail_at_twice(helped, monkeypatch):
+    study, other = helped
     claim = Queue.claim
 
     def claim_elsewhere(queue, unfinished):
@@ -107,10 +120,39 @@ def test_a_search_ends_with_what_workers_fail_at_twice(monkeypatch):
         return []
 
     monkeypatch.setattr(Queue, "claim", claim_elsewhere)
-    measurer = Measurer(FakeEngine(), DOCUMENTS, study)
     with pytest.raises(IxsearchError, match=r"failed 2 times.*elsewhere: out of memory on cuda:3"):
-        measurer.measure([Proposal(A, "greedy", 0, 6)])
+        measure(study, A)
     assert set(states(study)) == {TrialState.FAIL}
+
+
+def test_a_search_that_is_interrupted_withdraws_what_waits(helped, monkeypatch):
+    study, _ = helped
+
+    def interrupt(queue, unfinished):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Queue, "claim", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        measure(study, A, B, C)
+    assert states(study) == [TrialState.FAIL] * 3
+
+
+def test_a_search_counts_what_others_did(helped, monkeypatch):
+    study, other = helped
+    claim = Queue.claim
+
+    def score_elsewhere(queue, unfinished):
+        for trial in claim(Queue(other), unfinished):
+            start, stop = trial.user_attrs["documents"]
+            pattern = Pattern(trial.user_attrs["pattern"])
+            other.finish(trial, FakeEngine().score(DOCUMENTS[start:stop], [pattern])[0], 0.25)
+        return []
+
+    monkeypatch.setattr(Queue, "claim", score_elsewhere)
+    measurer = measure(study, A)
+    assert (measurer.evaluations, measurer.documents_scored, measurer.forwards) == (1, 6, 0.5)
+    assert measurer.known[A].documents == tuple(FakeEngine().score(DOCUMENTS, [A])[0])
+    assert states(study) == [TrialState.PRUNED] * 2 + [TrialState.COMPLETE]
 
 
 def test_a_study_is_found_by_its_name_or_as_the_only_one(tmp_path):
