@@ -20,6 +20,7 @@ from ixsearch.version import __version__
 
 COMMANDS = (
     "optimize",
+    "worker",
     "evaluate",
     "compare",
     "validate",

@@ -19,7 +19,10 @@ from ixsearch.job.closer_look import (
 )
 from ixsearch.job.inputs import Inputs, Sources, load_inputs
 from ixsearch.job.judging import judge_finalists, leaders
+from ixsearch.job.kept_sources import to_attribute
 from ixsearch.job.objective import objective_for
+from ixsearch.job.own_gpu import own_gpu
+from ixsearch.job.study_identity import study_identity
 from ixsearch.output.folder import check_output_folder
 from ixsearch.output.outcome import Outcome, Totals
 from ixsearch.output.progress import Report, RunProgress
@@ -31,12 +34,13 @@ from ixsearch.search.chain import nested_patterns
 from ixsearch.search.constraints import Constraints, constraint_words
 from ixsearch.search.contest import contests
 from ixsearch.search.finalists import choose_finalists
-from ixsearch.search.identity import digest_of, identity_of, objective_identity
+from ixsearch.search.identity import digest_of
+from ixsearch.search.joining import SOURCES
 from ixsearch.search.objective import DIVERGENCE
 from ixsearch.search.plan import SearchProgress
 from ixsearch.search.runner import SearchOutcome, run_search
 from ixsearch.search.space import SearchSpace
-from ixsearch.search.storage import storage_url
+from ixsearch.search.storage import storage_trouble, storage_url
 from ixsearch.search.strategy import DEFAULT_SEARCH, proposers
 from ixsearch.search.study import PatternStudy
 from ixsearch.verdict.measure import TOLERANCE
@@ -81,6 +85,11 @@ def optimize(settings: Settings, progress: RunProgress) -> Outcome:
     """
     _check(settings, check_output_folder(settings.out))
     progress.phase("start")
+    with own_gpu(settings.sources.device, choose=False):
+        return _optimize(settings, progress)
+
+
+def _optimize(settings: Settings, progress: RunProgress) -> Outcome:
     search = proposers(settings.search, settings.nested)
     inputs = load_inputs(settings.sources)
     space = settings.constraints.space(inputs.model.num_layers, inputs.model.indexer_layers)
@@ -124,21 +133,22 @@ def _budgets(settings: Settings, space: SearchSpace) -> tuple[int, ...]:
 
 
 def _open_study(settings: Settings, inputs: Inputs, space: SearchSpace) -> PatternStudy:
-    documents = digest_of(inputs.calibration, inputs.calibration_mix)
-    seed, eps = settings.sources.seed, settings.sources.latent_norm_eps
-    switches = {} if eps is None else {"latent_norm_eps": eps}
     objective = objective_for(settings.objective, inputs)
-    switches |= objective_identity(objective)
+    documents = digest_of(inputs.calibration, inputs.calibration_mix)
+    seed = settings.sources.seed
     end = "" if objective.is_divergence else f"-{objective.name}"
-    return PatternStudy.open(
+    study = PatternStudy.open(
         settings.storage,
         settings.study_name or f"{Path(inputs.model.name).name}-{documents[:6]}-seed{seed}{end}",
         space,
-        identity_of(inputs.model, documents, seed, **switches),
+        study_identity(settings.sources, inputs, objective),
         documents=len(inputs.calibration),
         about={"ixsearch": __version__, "date": now(), **inputs.model.versions},
         objective=objective,
     )
+    with storage_trouble(study.where):
+        study.optuna.set_user_attr(SOURCES, to_attribute(settings.sources))
+    return study
 
 
 def _judge(

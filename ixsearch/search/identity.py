@@ -10,7 +10,7 @@ from typing import Any
 from ixsearch.mix import ONE_SET, Mix
 from ixsearch.patterns import IxsearchError
 from ixsearch.runtime.interface import Document, ModelInfo
-from ixsearch.search.objective import Objective
+from ixsearch.search.objective import DIVERGENCE, Objective
 
 Identity = Mapping[str, Any]
 """All that decides a score. JSON values."""
@@ -47,6 +47,11 @@ def objective_identity(objective: Objective) -> Identity:
     if not objective.mix.is_one:
         found["document_weights"] = list(objective.mix.weights)
     return found
+
+
+def objective_name(identity: Identity) -> str:
+    """The inverse, as far as the name goes."""
+    return identity.get("objective", DIVERGENCE.name)
 
 
 def check_identity(study: str, stored: Identity, wanted: Identity) -> None:

@@ -1,77 +1,88 @@
-"""Scores patterns through the engine and writes them to the study."""
+"""Scores what a search asks for, alone or together with workers."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from itertools import groupby
-from math import isfinite
+from collections.abc import Sequence
 
-from ixsearch.patterns import IxsearchError, Pattern
-from ixsearch.runtime.interface import Document, DocumentScore, Engine
+from optuna.trial import Trial
+
+from ixsearch.patterns import Pattern
+from ixsearch.runtime.interface import Document, Engine
 from ixsearch.search.effects import Effects
 from ixsearch.search.effects_store import load_effects, save_effects
-from ixsearch.search.study import PatternStudy, Proposal
+from ixsearch.search.pieces import Proposal, shares, size_of, slices, without
+from ixsearch.search.presence import WORKER, Roster
+from ixsearch.search.queue import Queue, about, documents_of
+from ixsearch.search.scorer import Clock, Report, Scorer
+from ixsearch.search.study import PatternStudy
+from ixsearch.search.wait import Patience
 
 DRAWS = 4
 """Of random vectors, a document, for effects: more did not help (docs/search.md)."""
 SEED = 0
-Report = Callable[[float], None]
 
 
-class Measurer:
-    """Fills `known`, what the study knows of patterns, and counts what that costs."""
+class Measurer(Scorer):
+    """Fills `known`, what the study knows of patterns, and counts what that costs.
+
+    It scores itself what nobody else has claimed. Where there are workers, it first puts a batch in
+    the queue, of which it then claims shares as they do, until the last of it is finished.
+    """
 
     def __init__(self, engine: Engine, documents: Sequence[Document], study: PatternStudy) -> None:
-        self.engine = engine
-        self.documents = documents
-        self.study = study
-        self._tokens = sum(len(d.tokens) for d in documents)
+        super().__init__(engine, documents, study)
         self.known = study.scores()
-        self.evaluations = 0
-        """Patterns that were scored, on however many documents."""
-        self.documents_scored = 0
-        self.forwards = 0.0
-        """In forwards of the whole model over all documents; counts the batch in flight too."""
-        self.seconds = 0.0
+        self._queue = Queue(study)
+        self._roster = Roster(study.optuna)
+        self._near: Sequence[Pattern] = ()
+        self._is_shared = False
+
+    def open(self) -> None:
+        """Let workers know of the search, and put right what a killed one has left."""
+        self.study.announce(over=False)
+        self.study.close_whole()
+
+    def close(self) -> None:
+        """Let workers go; what a killed search has put in the queue is not needed."""
+        self._queue.withdraw()
+        self.study.announce(over=True)
 
     def seen(self, pattern: Pattern) -> int:
         """Documents of the pattern that are scored."""
         return len(self.known[pattern].documents) if pattern in self.known else 0
 
-    def measure(self, proposals: Sequence[Proposal], progress: Report | None = None) -> None:
-        """Scores what is missing, in one pass of the engine for each first document.
+    def keep_near(self, patterns: Sequence[Pattern]) -> None:
+        """As the engine has it. Workers get to know of it with what they claim."""
+        self.engine.keep_near(patterns)
+        self._near = patterns
 
-        Whatever interrupts it, trials that are not finished are marked failed first.
+    def measure(self, proposals: Sequence[Proposal], progress: Report | None = None) -> None:
+        """Scores what is missing: without workers in one pass of the engine for each first
+        document.
+
+        Whatever interrupts it, trials of this process that are not finished, and those that wait,
+        are marked failed first.
 
         Raises:
-            IxsearchError: a divergence that is not a number.
+            IxsearchError: a divergence that is not a number; what workers failed at repeatedly.
         """
-        in_order = sorted(proposals, key=lambda p: p.start)
-        batches = [list(batch) for _, batch in groupby(in_order, key=lambda p: p.start)]
-        clock = _Clock(self, progress)
-        for done, batch in enumerate(batches):
-            clock.turn(done / len(batches), 1 / len(batches))
-            self._measure(batch, clock)
-
-    def _measure(self, batch: list[Proposal], clock: _Clock) -> None:
-        start, stop = batch[0].start, batch[0].stop
-        patterns = [p.pattern for p in batch]
-        before = self.engine.layer_tokens
-        trials = self.study.begin(batch)
+        clock, patience = Clock(self, progress), Patience()
+        missing = left = without(proposals, self.study.scored())
+        finished = self.study.finished()
         try:
-            results = self.engine.score(self.documents[start:stop], patterns, clock)
-            clock(1.0)
-            forwards = self.in_forwards(self.engine.layer_tokens - before)
-            for trial, pattern, result in zip(trials, patterns, results, strict=True):
-                _check(pattern, result)
-                self.study.finish(trial, result, forwards / len(batch))
-                self.evaluations += 1
-                self.documents_scored += stop - start
+            while left:
+                clock.turn(size_of(missing) - size_of(left), size_of(missing))
+                patience.after(self._step(left, clock))
+                left = self._left(left)
         except BaseException:
-            self.study.abandon(trials)
+            if self._is_shared:
+                self._queue.withdraw()
             raise
-        self.known = self.study.scores()
+        self.evaluations += len({p.pattern for p in missing})
+        self.documents_scored += size_of(missing)
+        if self._is_shared:
+            self.forwards += self.study.forwards_of_others(but=finished)
+            self.study.close_whole()
 
     def effects(self, documents: int, progress: Report | None = None) -> Effects | None:
         """Those of the study, else measured on the first so many documents; None: the engine
@@ -80,7 +91,7 @@ class Measurer:
         known = load_effects(self.study.optuna)
         if known is not None:
             return known
-        clock, before = _Clock(self, progress), self.engine.layer_tokens
+        clock, before = Clock(self, progress), self.engine.layer_tokens
         measured = self.engine.pair_effects(self.documents[:documents], DRAWS, SEED, clock)
         if measured is None:
             return None
@@ -89,39 +100,35 @@ class Measurer:
         save_effects(self.study.optuna, Effects(measured.effects_NVLL, measured.tokens), forwards)
         return load_effects(self.study.optuna)
 
-    def in_forwards(self, layer_tokens: int) -> float:
-        """Layer-tokens, in forwards of the whole model over all documents."""
-        return layer_tokens / (self.study.space.num_layers * self._tokens)
+    def _step(self, left: Sequence[Proposal], clock: Clock) -> bool:
+        """Scores some of what is left, or hands it out. False: all of it is others'."""
+        self._roster.look()
+        unfinished = self._queue.expire(self._queue.unfinished(), self._roster)
+        left = self._left(left)  # read later, or what is finished between would be in neither
+        free = without(left, documents_of(unfinished))
+        workers = self._roster.others(WORKER)
+        if free and (workers or self._is_shared):
+            self._queue.check_errors(free)
+        if free and workers:
+            self._is_shared = True
+            self._queue.put(shares(free, workers + 1), self._near)
+        elif free:
+            self._score(self.study.begin(slices(free)[0]), clock)
+        elif trials := self._queue.claim(about(left, unfinished)):
+            self._is_shared = True
+            self._score(trials, clock)
+        else:
+            return False
+        return True
 
+    def _left(self, pieces: Sequence[Proposal]) -> list[Proposal]:
+        """What is not finished of these by now."""
+        self.known = self.study.scores()
+        return without(pieces, self.study.scored())
 
-class _Clock:
-    """Passes the engine's progress on and keeps the measurer's totals up to date."""
-
-    def __init__(self, measurer: Measurer, progress: Report | None) -> None:
-        self._measurer, self._progress = measurer, progress
-        self._before = measurer.forwards, measurer.seconds
-        self._tokens = measurer.engine.layer_tokens
-        self._began = time.monotonic()
-        self._from, self._share = 0.0, 1.0
-
-    def turn(self, start: float, share: float) -> None:
-        """The next reports are of this part of the work."""
-        self._from, self._share = start, share
-
-    def __call__(self, share: float) -> None:
-        measurer = self._measurer
-        done = measurer.in_forwards(measurer.engine.layer_tokens - self._tokens)
-        measurer.forwards = self._before[0] + done
-        measurer.seconds = self._before[1] + time.monotonic() - self._began
-        if self._progress:
-            self._progress(self._from + share * self._share)
-
-
-def _check(pattern: Pattern, result: Sequence[DocumentScore]) -> None:
-    divergence = sum(score.divergence_sum for score in result)
-    loss = sum(score.loss_sum for score in result)
-    if not (isfinite(divergence) and isfinite(loss)):
-        raise IxsearchError(
-            f"pattern {pattern}: divergence {divergence}, loss {loss}: not finite;"
-            " check the weights, or use a wider dtype"
-        )
+    def _score(self, trials: Sequence[Trial], clock: Clock) -> None:
+        try:
+            self.score(trials, clock)
+        except BaseException:
+            self.study.abandon(trials)
+            raise

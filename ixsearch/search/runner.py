@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 
-from optuna.exceptions import StorageInternalError
-
-from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.patterns import Pattern
 from ixsearch.runtime.interface import Document, Engine
 from ixsearch.search.effects import Effects
 from ixsearch.search.measure import Measurer
+from ixsearch.search.pieces import Proposal
 from ixsearch.search.plan import Plan, SearchProgress, estimate_forwards
+from ixsearch.search.presence import PROPOSER, Presence
 from ixsearch.search.proposer import Ask, Problem, Proposer
 from ixsearch.search.score import TrialScore
 from ixsearch.search.scores import Scores
 from ixsearch.search.space import SearchSpace
-from ixsearch.search.study import PatternStudy, Proposal
+from ixsearch.search.storage import storage_trouble
+from ixsearch.search.study import PatternStudy
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ def run_search(
     The baseline and the fullest pattern of the space come first. Patterns that the study knows cost
     nothing, so repeating a call resumes it. `max_trials` limits the patterns of the study, those of
     earlier calls included, and cuts the last batch short; `timeout` limits the seconds of this call
-    and lets the batch in flight end. Whatever interrupts a batch, its unfinished trials are marked
+    and lets the batch in flight end. Workers that have joined the study take their share of each
+    batch (`work.py`). Whatever interrupts a batch, its unfinished trials are marked
     failed and the exception goes on.
     """
     began = time.monotonic()
@@ -72,13 +74,10 @@ def run_search(
         progress=progress,
         scores=Scores(len(documents), study.objective, space.baseline),
     )
-    try:
+    with storage_trouble(study.where), Presence(study.optuna, PROPOSER):
+        search.measurer.open()
         stopped = search.run(proposers)
-    except StorageInternalError as e:
-        raise IxsearchError(
-            f"{study.where}: the storage failed; finished trials are kept:"
-            " repeat the command to resume"
-        ) from e
+        search.measurer.close()
     measurer = search.measurer
     complete = search.complete
     return SearchOutcome(
@@ -163,7 +162,7 @@ class _Search:
             raise ValueError(f"proposed patterns that the space does not allow: {illegal}")
         if not wanted:
             return None
-        self.measurer.engine.keep_near(ask.near)
+        self.measurer.keep_near(ask.near)
         if stopped := self._measure(plan, name, wanted, stop, forwards):
             return stopped
         known = self.measurer.known

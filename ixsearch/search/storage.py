@@ -5,12 +5,21 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from contextlib import closing, suppress
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import optuna
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    NoSuchModuleError,
+    SQLAlchemyError,
+)
 
 from ixsearch.patterns import IxsearchError
 
@@ -36,14 +45,14 @@ def open_storage(text: str) -> optuna.storages.BaseStorage:
     # What it logs is an error that is raised as well: of Ctrl-C, say, in the middle of a query.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
     url = storage_url(text)
-    options = {}
+    options: dict[str, Any] = {"pool_pre_ping": True}  # a forward may outlive a connection
     if url.startswith("sqlite"):
-        options = {"connect_args": {"timeout": LOCK_WAIT_S}}
+        options |= {"connect_args": {"timeout": LOCK_WAIT_S, "isolation_level": None}}
         if path := _sqlite_path(url):
             _check_sqlite(path)
             _use_write_ahead_log(path)
     try:
-        return optuna.storages.RDBStorage(url, engine_kwargs=options)
+        return _opened(url, options)
     except (ArgumentError, NoSuchModuleError, ValueError) as e:
         raise IxsearchError(
             f"storage {shown_url(url)}: not a storage URL ({_first_line(e)});"
@@ -52,7 +61,8 @@ def open_storage(text: str) -> optuna.storages.BaseStorage:
     except ImportError as e:
         raise IxsearchError(
             f"storage {shown_url(url)}: its database driver is not installed ({_cause(e)});"
-            " install it, or use sqlite:///study.db"
+            " install it (`pip install 'ixsearch[postgres]'` for PostgreSQL), or use"
+            " sqlite:///study.db"
         ) from e
     except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as e:
         raise IxsearchError(
@@ -64,6 +74,47 @@ def open_storage(text: str) -> optuna.storages.BaseStorage:
             f"storage {shown_url(url)}: made by another version of Optuna ({_first_line(e)});"
             f" run `optuna storage upgrade --storage {shown_url(url)}`, or choose another --storage"
         ) from e
+
+
+@contextmanager
+def storage_trouble(where: str) -> Iterator[None]:
+    """Turns what a storage raises in the middle into an `IxsearchError` of this study."""
+    try:
+        yield
+    except optuna.exceptions.StorageInternalError as e:
+        raise IxsearchError(
+            f"{where}: the storage failed; finished trials are kept: repeat the command to resume"
+        ) from e
+
+
+def is_missing_file(text: str) -> bool:
+    """Is it an SQLite file that is not there yet?"""
+    url = storage_url(text)
+    path = _sqlite_path(url) if url.startswith("sqlite") else None
+    return path is not None and not path.exists()
+
+
+def _opened(url: str, options: dict[str, Any]) -> optuna.storages.RDBStorage:
+    try:
+        storage = optuna.storages.RDBStorage(url, engine_kwargs=options)
+    except DBAPIError:  # another process was just making the tables, perhaps
+        time.sleep(1)
+        storage = optuna.storages.RDBStorage(url, engine_kwargs=options)
+    if storage.engine.name == "sqlite":
+        _write_in_turns(storage.engine)
+    return storage
+
+
+def _write_in_turns(engine: Engine) -> None:
+    """Let a transaction have the file for itself from its beginning.
+
+    Optuna reads a trial's state and then writes it. SQLite has no SELECT FOR UPDATE: without this
+    two processes can both find a trial waiting, and both claim it.
+    """
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _sqlite_path(url: str) -> Path | None:

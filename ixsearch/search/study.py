@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from math import isfinite
 from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from ixsearch.patterns import IxsearchError, Pattern
@@ -17,20 +18,14 @@ from ixsearch.results import Quality, TrialRow
 from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search.identity import Identity, check_identity
 from ixsearch.search.objective import DIVERGENCE, Objective
+from ixsearch.search.pieces import Proposal
 from ixsearch.search.score import TrialScore, from_columns, to_columns
 from ixsearch.search.space import SearchSpace
 from ixsearch.search.storage import open_storage, shown_url, storage_url
 from ixsearch.search.worker import is_gone, this_worker
 
-
-@dataclass(frozen=True)
-class Proposal:
-    """A pattern to be scored on the documents [start, stop), and who proposed it."""
-
-    pattern: Pattern
-    proposer: str
-    start: int
-    stop: int
+FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
+SEARCH_OVER = "search_over"
 
 
 class PatternStudy:
@@ -44,6 +39,9 @@ class PatternStudy:
     pruned. A pruned pattern that is to be scored on more documents gets a trial for the others. So
     a process killed anywhere leaves finished and running trials; `open` marks the latter as failed
     once their process is gone from this host. Trials that others put in the queue are left alone.
+
+    With several workers (`queue.py`) the documents of a pattern may be finished in any order, by
+    several trials. Then none of them is complete, and `close_whole` adds one that is.
     """
 
     def __init__(
@@ -62,8 +60,24 @@ class PatternStudy:
         """Name and storage, for messages."""
         self.space = space
         self._names = [f"layer_{i:02d}" for i in range(space.num_layers)]
-        self._worker = this_worker()
-        self._known: dict[int, tuple[Pattern, TrialScore] | None] = {}
+        self.worker = this_worker()
+        """As stored with the trials of this process."""
+        self._known: dict[int, tuple[Pattern, int, TrialScore] | None] = {}
+        self._closed: set[Pattern] = set()
+
+    @classmethod
+    def join(
+        cls,
+        study: optuna.Study,
+        space: SearchSpace,
+        identity: Identity,
+        documents: int,
+        where: str,
+        objective: Objective = DIVERGENCE,
+    ) -> PatternStudy:
+        """Of a study that `open` has made. Raises `IxsearchError`: it has another identity."""
+        check_identity(where, study.user_attrs["identity"], identity)
+        return cls(study, space, documents, where, objective)
 
     @classmethod
     def open(
@@ -114,10 +128,13 @@ class PatternStudy:
         Of a document that two trials have, the score of that which begins earlier counts, else of
         the first; a trial whose documents do not follow on others counts once they do.
         """
-        finished = (TrialState.COMPLETE, TrialState.PRUNED)
-        for trial in self.optuna.get_trials(deepcopy=False, states=finished):
+        for trial in self.optuna.get_trials(deepcopy=False, states=FINISHED):
             if trial.number not in self._known:
-                self._known[trial.number] = _read(trial, self.space.num_layers, self.objective)
+                self._known[trial.number] = found = _read(
+                    trial, self.space.num_layers, self.objective
+                )
+                if found and trial.state == TrialState.COMPLETE:
+                    self._closed.add(found[0])
         slices = [found for _, found in sorted(self._known.items()) if found]
         out: dict[Pattern, TrialScore] = {}
         for pattern, start, score in sorted(slices, key=lambda found: found[1]):
@@ -126,6 +143,17 @@ class PatternStudy:
             elif start == 0:
                 out[pattern] = score
         return dict(sorted(out.items(), key=lambda item: item[1].number))
+
+    def finished(self) -> set[int]:
+        """Numbers of the finished trials, as of the last `scores`."""
+        return set(self._known)
+
+    def scored(self) -> dict[Pattern, set[int]]:
+        """The documents of every pattern that finished trials have, as of the last `scores`."""
+        out: dict[Pattern, set[int]] = {}
+        for pattern, start, score in filter(None, self._known.values()):
+            out.setdefault(pattern, set()).update(range(start, start + len(score.documents)))
+        return out
 
     def rows(self) -> list[TrialRow]:
         """What is known of every pattern as plain rows."""
@@ -146,6 +174,23 @@ class PatternStudy:
             for pattern, score in scores.items()
         ]
 
+    def announce(self, over: bool) -> None:
+        """Let workers know whether there will be more to do."""
+        self.optuna.set_user_attr(SEARCH_OVER, over)
+
+    def is_over(self) -> bool:
+        """Has the search ended by itself?"""
+        return self.optuna.user_attrs.get(SEARCH_OVER, False)
+
+    def forwards_of_others(self, but: Collection[int]) -> float:
+        """What finished trials of other processes cost, but for those of these numbers."""
+        finished = self.optuna.get_trials(deepcopy=False, states=FINISHED)
+        return sum(
+            trial.user_attrs["forwards"]
+            for trial in finished
+            if not (trial.number in but or self._is_mine(trial)) and self._known.get(trial.number)
+        )
+
     def begin(self, proposals: Sequence[Proposal]) -> list[Trial]:
         """Adds each proposal as a running trial of this process."""
         try:
@@ -156,53 +201,96 @@ class PatternStudy:
 
     def _begin(self, proposals: Sequence[Proposal]) -> list[Trial]:
         for proposal in proposals:
-            letters = dict(zip(self._names, proposal.pattern.letters, strict=True))
-            trial = optuna.trial.create_trial(
-                state=TrialState.RUNNING,
-                params=letters,
-                distributions=self._distributions(),
-                user_attrs={
-                    "pattern": proposal.pattern.letters,
-                    "proposer": proposal.proposer,
-                    "documents": [proposal.start, proposal.stop],
-                    "worker": self._worker,
-                },
-            )
-            self.optuna.add_trial(trial)
+            self.add(proposal, TrialState.RUNNING, worker=self.worker)
         running = {t.user_attrs["pattern"]: t for t in self._running() if self._is_mine(t)}
         return [Trial(self.optuna, running[p.pattern.letters]._trial_id) for p in proposals]
 
-    def finish(self, trial: Trial, documents: Sequence[DocumentScore], forwards: float) -> None:
+    def add(
+        self,
+        proposal: Proposal,
+        state: TrialState,
+        values: Sequence[float] | None = None,
+        is_part: bool = False,
+        **attributes: Any,
+    ) -> None:
+        """Adds a proposal as a trial in one transaction, with more attributes.
+
+        A part of what was asked for at once has no parameters, which take most of the time: it is
+        never complete.
+        """
+        letters = {} if is_part else dict(zip(self._names, proposal.pattern.letters, strict=True))
+        trial = optuna.trial.create_trial(
+            state=state,
+            values=values,
+            params=letters,
+            distributions=self._distributions() if letters else {},
+            user_attrs={
+                "pattern": proposal.pattern.letters,
+                "proposer": proposal.proposer,
+                "documents": [proposal.start, proposal.stop],
+                **attributes,
+            },
+        )
+        self.optuna.add_trial(trial)
+
+    def finish(self, trial: Trial, documents: Sequence[DocumentScore], forwards: float) -> bool:
         """Records the scores of a trial, then marks it complete or pruned.
 
         `forwards`: its share of the cost of its batch, in forwards of the whole model over all
         documents. The objectives of a complete trial are of all documents, its own scores of those
-        that it was asked for.
+        that it was asked for. False: the trial has ended meanwhile, since this worker was taken for
+        lost; nothing counts.
         """
+        try:
+            return self._finish(trial, documents, forwards)
+        except UpdateFinishedTrialError:
+            return False
+
+    def _finish(self, trial: Trial, documents: Sequence[DocumentScore], forwards: float) -> bool:
         pattern, (start, stop) = Pattern(trial.user_attrs["pattern"]), trial.user_attrs["documents"]
-        before = self.scores()[pattern].documents[:start] if start else ()
+        before = self._before(pattern, start)
         rows = (*before, *documents)
         quality = Quality.of(rows, self.objective.mix)
-        trial.set_user_attr("forwards", forwards)
-        if isfinite(quality.divergence_stderr):
-            trial.set_user_attr("divergence_stderr", quality.divergence_stderr)
-        trial.set_user_attr("loss", quality.loss)
-        trial.set_user_attr("scored_tokens", quality.tokens)
-        trial.set_user_attr("document_scores", to_columns(documents))
-        if stop < self.documents:
-            self.optuna.tell(trial, state=TrialState.PRUNED)
+        for key, value in _attributes(quality, documents, forwards).items():
+            trial.set_user_attr(key, value)
+        if stop == self.documents and len(before) == start and trial.params:
+            values = (self.objective.mean(rows), pattern.num_full)
+            told = self.optuna.tell(trial, values, skip_if_finished=True)
         else:
-            self.optuna.tell(trial, (self.objective.mean(rows), pattern.num_full))
+            told = self.optuna.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
+        return told.state != TrialState.FAIL
+
+    def _before(self, pattern: Pattern, start: int) -> Sequence[DocumentScore]:
+        """The scores of the documents before this one; nothing unless all are known."""
+        if not start or (known := self.scores().get(pattern)) is None:
+            return ()
+        return known.documents[:start] if len(known.documents) >= start else ()
+
+    def close_whole(self) -> None:
+        """Adds a complete trial, without documents of its own, for each pattern of which all
+        documents are scored and no trial is complete.
+        """
+        for pattern, score in self.scores().items():
+            if len(score.documents) == self.documents and pattern not in self._closed:
+                self.add(
+                    Proposal(pattern, score.proposer, self.documents, self.documents),
+                    TrialState.COMPLETE,
+                    values=(score.value, pattern.num_full),
+                    **_attributes(score.quality, (), 0.0),
+                )
+
+    def abandon(self, trials: Sequence[Trial], error: str | None = None) -> None:
+        """Marks those that are not finished as failed, with the error if it is theirs."""
+        for trial in trials:
+            with suppress(UpdateFinishedTrialError):
+                if error is not None:
+                    trial.set_user_attr("error", error)
+                self.optuna.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
 
     def _above(self, score: TrialScore, baseline: TrialScore | None) -> float | None:
         if self.objective.is_divergence:
             return None
         return float("nan") if baseline is None else score.above(baseline)
-
-    def abandon(self, trials: Sequence[Trial]) -> None:
-        """Marks those that are not finished as failed."""
-        for trial in trials:
-            self.optuna.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
 
     def abandon_running(self) -> None:
         """Marks all running trials of this process as failed."""
@@ -220,13 +308,27 @@ class PatternStudy:
         return self.optuna.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
 
     def _is_mine(self, trial: FrozenTrial) -> bool:
-        return trial.user_attrs.get("worker") == self._worker
+        return trial.user_attrs.get("worker") == self.worker
 
     def _fail_stale(self) -> None:
         for trial in self._running():
             worker = trial.user_attrs.get("worker")
             if worker and is_gone(worker):
                 self.optuna.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+
+
+def _attributes(
+    quality: Quality, documents: Sequence[DocumentScore], forwards: float
+) -> dict[str, Any]:
+    """What a finished trial keeps."""
+    stderr = quality.divergence_stderr
+    return {
+        "forwards": forwards,
+        **({"divergence_stderr": stderr} if isfinite(stderr) else {}),
+        "loss": quality.loss,
+        "scored_tokens": quality.tokens,
+        "document_scores": to_columns(documents),
+    }
 
 
 def _claim(

@@ -9,13 +9,22 @@ from typing import Any
 
 
 def this_worker() -> dict[str, Any]:
-    """Host, process id and start time of this process, as stored with its trials."""
-    return {"host": socket.gethostname(), "pid": os.getpid(), "started": _started(os.getpid())}
+    """Host, space of process ids, process id and start time of this process, as stored with its
+    trials.
+    """
+    return {
+        "host": socket.gethostname(),
+        "space": _space(),
+        "pid": os.getpid(),
+        "started": _started(os.getpid()),
+    }
 
 
 def is_gone(worker: dict[str, Any]) -> bool:
-    """Did this worker run on this host and end? Of other hosts nothing is known: not gone."""
-    if worker["host"] != socket.gethostname():
+    """Did this worker run on this host and end? Of other hosts, and of other containers of this
+    one, nothing is known: not gone.
+    """
+    if (worker["host"], worker.get("space")) != (socket.gethostname(), _space()):
         return False
     if worker["started"] is not None:
         return _started(worker["pid"]) != worker["started"]
@@ -26,6 +35,14 @@ def is_gone(worker: dict[str, Any]) -> bool:
     except PermissionError:
         return False
     return False
+
+
+def _space() -> int | None:
+    """Of process ids: each container has its own, whatever it calls its host."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return None
 
 
 def _started(pid: int) -> int | None:

@@ -130,19 +130,19 @@ torch.set_num_threads(1)
 from ixsearch.job import closer_look
 closer_look.NEW_TOKENS = 2
 from ixsearch.cli import main
-main()
 """
 
 
 @contextmanager
-def started(*args: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+def started(*args: object, cwd: Path, first: str = "") -> Iterator[subprocess.Popen[str]]:
     """The command line as a process group of its own, which is killed at the end.
 
-    Its stderr goes to a file, where `said` reads how far it is.
+    Its stderr goes to a file, where `said` reads how far it is. `first`: Python that it runs
+    before.
     """
     with (cwd / LOG).open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-c", CHILD, *map(str, args)],
+            [sys.executable, "-c", f"{CHILD}{first}\nmain()", *map(str, args)],
             cwd=cwd,
             text=True,
             stdout=subprocess.PIPE,

@@ -151,7 +151,7 @@ def die_at(monkeypatch, batch, point):
             if point == "tell" and len(told) == 2:
                 trial.set_user_attr("loss", 0.5)
                 raise Killed
-        finish(self, trial, documents, forwards)
+        return finish(self, trial, documents, forwards)
 
     engine.before_batch = before
     monkeypatch.setattr(PatternStudy, "finish", finish_or_die)

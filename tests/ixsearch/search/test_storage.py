@@ -1,7 +1,10 @@
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
+import optuna
 import pytest
 
 from ixsearch.patterns import IxsearchError
@@ -87,13 +90,43 @@ def test_bad_urls(url, says):
     assert "sqlite:///study.db" in message
 
 
-def test_a_missing_driver():
-    try:
-        import psycopg2  # noqa: F401
-    except ImportError:
-        message = refusal("postgresql://u:secret@h/d")
-        assert "driver is not installed" in message
-        assert "secret" not in message
+def test_a_missing_driver(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    message = refusal("postgresql://u:secret@h/d")
+    assert "driver is not installed" in message
+    assert "pip install 'ixsearch[postgres]'" in message
+    assert "secret" not in message
+
+
+CLAIM = """
+import sys
+from optuna.trial import TrialState
+from ixsearch.search.storage import open_storage
+storage = open_storage(sys.argv[1])
+trials = storage.get_all_trials(storage.get_study_id_from_name("s"))
+print("ready", flush=True)
+input()
+for trial in trials:
+    if storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING):
+        print(trial.number)
+"""
+
+
+def test_two_processes_never_claim_the_same_trial(tmp_path):
+    """Of SQLite; with Optuna alone, one in six was claimed twice."""
+    path = str(tmp_path / "study.db")
+    study = optuna.create_study(storage=open_storage(path), study_name="s")
+    for number in range(60):
+        study.enqueue_trial({"x": number})
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    claimers = [subprocess.Popen([sys.executable, "-c", CLAIM, path], **pipes) for _ in range(2)]
+    for claimer in claimers:
+        assert claimer.stdout.readline() == "ready\n"
+    for claimer in claimers:
+        claimer.stdin.write("\n")
+        claimer.stdin.flush()
+    claimed = [int(n) for claimer in claimers for n in claimer.communicate()[0].split()]
+    assert sorted(claimed) == list(range(60))
 
 
 def test_a_database_of_something_else(tmp_path):

@@ -12,8 +12,8 @@ from ixsearch.results import Quality
 from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search import worker
 from ixsearch.search.identity import check_identity, identity_of
+from ixsearch.search.pieces import Proposal
 from ixsearch.search.score import to_columns
-from ixsearch.search.study import Proposal
 
 from . import fake_engine
 from .fake_engine import memory, space_of
@@ -188,7 +188,7 @@ def test_trials_of_an_ended_process_fail_and_others_are_left():
         me,
     ]
     for each in workers:
-        study._worker = each
+        study.worker = each
         add(study, A, finish=False)
     ended.wait()
     again = open_study(storage, SPACE)
@@ -330,7 +330,7 @@ def test_a_kill_between_slices_loses_only_the_one_in_flight():
     storage = memory()
     study = open_many(storage)
     slice_of(study, A, 0, 3)
-    study._worker = {**study._worker, "started": 1}
+    study.worker = {**study.worker, "started": 1}
     study.begin([Proposal(A, "greedy", 3, 8)])
     again = open_many(storage)
     assert states(again) == [TrialState.PRUNED, TrialState.FAIL]

@@ -1,0 +1,74 @@
+"""What of a batch is to be scored, and how it is shared among workers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
+
+from ixsearch.patterns import Pattern
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A pattern to be scored on the documents [start, stop), and who proposed it."""
+
+    pattern: Pattern
+    proposer: str
+    start: int
+    stop: int
+
+
+def without(
+    proposals: Sequence[Proposal], covered: Mapping[Pattern, Collection[int]]
+) -> list[Proposal]:
+    """What is left of proposals when these documents of their patterns are not to be scored."""
+    left = []
+    for proposal in proposals:
+        done = covered.get(proposal.pattern, ())
+        wanted = [d for d in range(proposal.start, proposal.stop) if d not in done]
+        for _, run in groupby(enumerate(wanted), key=lambda at: at[1] - at[0]):
+            documents = [document for _, document in run]
+            left.append(replace(proposal, start=documents[0], stop=documents[-1] + 1))
+    return left
+
+
+def size_of(proposals: Sequence[Proposal]) -> int:
+    """Documents to score, over all patterns."""
+    return sum(p.stop - p.start for p in proposals)
+
+
+def slices(proposals: Sequence[Proposal]) -> list[list[Proposal]]:
+    """Those that are to be scored on the same documents, together; the first documents first."""
+
+    def documents(proposal: Proposal) -> tuple[int, int]:
+        return proposal.start, proposal.stop
+
+    return [list(same) for _, same in groupby(sorted(proposals, key=documents), key=documents)]
+
+
+def shares(proposals: Sequence[Proposal], workers: int) -> list[list[Proposal]]:
+    """Proposals for so many workers: of each slice at least as many shares, if it has enough.
+
+    A share is of one slice, and its patterns begin alike, so that it costs little. Where there are
+    fewer patterns than workers, each share has all patterns, on some of the documents.
+    """
+    return [share for same in slices(proposals) for share in _shares(same, workers)]
+
+
+def _shares(same: Sequence[Proposal], workers: int) -> list[list[Proposal]]:
+    start, stop = same[0].start, same[0].stop
+    pieces = 1 if len(same) >= workers else min(workers, stop - start)
+    parts = min(len(same), -(-workers // pieces))
+    alike = sorted(same, key=lambda p: p.pattern.letters)
+    return [
+        [replace(p, start=a, stop=b) for p in alike[first:last]]
+        for a, b in _cuts(start, stop, pieces)
+        for first, last in _cuts(0, len(alike), parts)
+    ]
+
+
+def _cuts(start: int, stop: int, parts: int) -> list[tuple[int, int]]:
+    """A range in parts that differ by one at most."""
+    edges = [start + (stop - start) * part // parts for part in range(parts + 1)]
+    return list(pairwise(edges))

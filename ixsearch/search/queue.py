@@ -1,0 +1,164 @@
+"""The trials of a study that wait for a worker, and those that one works on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from itertools import groupby
+from random import randrange
+from uuid import uuid4
+
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.trial import FrozenTrial, Trial, TrialState
+
+from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.search.pieces import Proposal
+from ixsearch.search.presence import Roster
+from ixsearch.search.study import PatternStudy
+
+ERRORS = 2
+"""So often may workers fail at the same piece."""
+
+
+class Queue:
+    """Waiting trials, in shares. A worker claims a share: each of its trials becomes running, by
+    one transaction of which the storage lets only one worker's succeed.
+    """
+
+    def __init__(self, study: PatternStudy) -> None:
+        self._study = study
+        self._optuna = study.optuna
+        self._storage = study.optuna._storage
+        self._since = len(study.optuna.get_trials(deepcopy=False))
+
+    def put(self, shares: Sequence[Sequence[Proposal]], near: Sequence[Pattern] = ()) -> None:
+        """Add them, each to be claimed as a whole. `near`: what an engine should keep near."""
+        letters = [p.letters for p in near]
+        pieces = Counter(proposal.pattern for share in shares for proposal in share)
+        for share in shares:
+            name = uuid4().hex[:8]
+            for proposal in share:
+                is_part = pieces[proposal.pattern] > 1
+                self._study.add(
+                    proposal, TrialState.WAITING, is_part=is_part, share=name, near=letters
+                )
+
+    def unfinished(self) -> list[FrozenTrial]:
+        """Trials of ours that wait or run, whoever works on them."""
+        found = self._optuna.get_trials(
+            deepcopy=False, states=(TrialState.WAITING, TrialState.RUNNING)
+        )
+        return [t for t in found if self._is_ours(t)]
+
+    def claim(self, unfinished: Collection[FrozenTrial]) -> list[Trial]:
+        """A share, or what is left of it; nothing when all are others'."""
+        waiting = sorted(
+            (t for t in unfinished if t.state == TrialState.WAITING),
+            key=lambda t: (t.user_attrs["share"], t.number),
+        )
+        shares = [list(share) for _, share in groupby(waiting, lambda t: t.user_attrs["share"])]
+        first = randrange(len(shares)) if shares else 0  # so that workers seldom meet
+        for share in (*shares[first:], *shares[:first]):
+            if claimed := self._claim(share):
+                return claimed
+        return []
+
+    def _claim(self, share: Sequence[FrozenTrial]) -> list[Trial]:
+        claimed: list[Trial] = []
+        try:
+            for trial in share:
+                if self._take(trial):
+                    self._storage.set_trial_user_attr(trial._trial_id, "worker", self._study.worker)
+                    claimed.append(Trial(self._optuna, trial._trial_id))
+                elif not claimed:
+                    break  # another is just claiming it
+        except BaseException:
+            self.give_back(claimed)
+            raise
+        return claimed
+
+    def _take(self, trial: FrozenTrial) -> bool:
+        try:
+            return self._storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING)
+        except UpdateFinishedTrialError:  # withdrawn
+            return False
+
+    def give_back(self, trials: Sequence[Trial]) -> None:
+        """Claimed trials that are not finished wait again."""
+        for trial in trials:
+            with suppress(UpdateFinishedTrialError):
+                self._storage.set_trial_state_values(trial._trial_id, TrialState.WAITING)
+
+    def expire(self, unfinished: Collection[FrozenTrial], roster: Roster) -> list[FrozenTrial]:
+        """Marks running trials of lost workers as failed; gives those that are left."""
+        left = []
+        for trial in unfinished:
+            if trial.state == TrialState.RUNNING and roster.is_abandoned(trial):
+                self._fail(trial)
+            else:
+                left.append(trial)
+        return left
+
+    def withdraw(self) -> None:
+        """Marks all that wait as failed."""
+        for trial in self.unfinished():
+            if trial.state == TrialState.WAITING:
+                self._fail(trial)
+
+    def check_errors(self, pieces: Sequence[Proposal]) -> None:
+        """Raises `IxsearchError` when workers have failed at one of these, since this queue was
+        opened, as often as they may.
+        """
+        failed = [
+            trial
+            for trial in self._optuna.get_trials(deepcopy=False, states=(TrialState.FAIL,))
+            if trial.number >= self._since and "error" in trial.user_attrs
+        ]
+        for piece in pieces:
+            errors = [trial for trial in failed if _overlap(trial, piece)]
+            if len(errors) >= ERRORS:
+                last = errors[-1].user_attrs
+                raise IxsearchError(
+                    f"{self._study.where}: workers failed {len(errors)} times at pattern"
+                    f" {piece.pattern}; the last, on {last['worker']['host']}: {last['error']}"
+                )
+
+    def _fail(self, trial: FrozenTrial) -> None:
+        with suppress(UpdateFinishedTrialError):
+            self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+
+    def _is_ours(self, trial: FrozenTrial) -> bool:
+        """Not one that somebody put in the study by Optuna's means."""
+        attributes = trial.user_attrs
+        if trial.state == TrialState.WAITING and "share" not in attributes:
+            return False
+        letters = attributes.get("pattern", "")
+        return "documents" in attributes and len(letters) == self._study.space.num_layers
+
+
+def documents_of(trials: Collection[FrozenTrial]) -> dict[Pattern, set[int]]:
+    """Of every pattern the documents that these trials are about."""
+    out: dict[Pattern, set[int]] = {}
+    for trial in trials:
+        pattern = Pattern(trial.user_attrs["pattern"])
+        out.setdefault(pattern, set()).update(range(*trial.user_attrs["documents"]))
+    return out
+
+
+def about(pieces: Sequence[Proposal], trials: Collection[FrozenTrial]) -> list[FrozenTrial]:
+    """Those trials that are about any of these."""
+    by_pattern: dict[str, list[Proposal]] = {}
+    for piece in pieces:
+        by_pattern.setdefault(piece.pattern.letters, []).append(piece)
+    return [
+        trial
+        for trial in trials
+        if any(_overlap(trial, p) for p in by_pattern.get(trial.user_attrs["pattern"], ()))
+    ]
+
+
+def _overlap(trial: FrozenTrial, piece: Proposal) -> bool:
+    start, stop = trial.user_attrs["documents"]
+    same = trial.user_attrs["pattern"] == piece.pattern.letters
+    return same and start < piece.stop and piece.start < stop
