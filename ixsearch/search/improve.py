@@ -18,7 +18,7 @@ WORTH = 0.1
 """Expected fall of log divergence, for as much work again as was done, under which it is over."""
 WIDTH = 2
 """Moves in a batch."""
-LEAST_FORWARDS, FORWARDS_A_LAYER = 12.0, 0.5
+LEAST_FORWARDS, FORWARDS_A_LAYER = 12.0, 0.75
 """Limit of what moves cost: the larger of the two."""
 TRUST = 2.0
 """Nats of promised fall after which what became of the promises counts as much as themselves."""
