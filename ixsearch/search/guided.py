@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from ixsearch.search.objective import log_divergence
 from ixsearch.search.proposer import Ask, Problem
 from ixsearch.search.race import MOVE_LEVEL, race
 from ixsearch.search.surrogate import Surrogate
+from ixsearch.search.ways import ways
 
 WIDTH = 3
 """Ways down that are measured first."""
@@ -20,8 +21,6 @@ MOST = 12
 """Ways down, of one layer, that are measured at all; of several layers, half of them."""
 STRIDE = 8
 """One layer for each so many F is taken away at a time."""
-
-Guess = Callable[[Sequence[Pattern]], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -84,29 +83,17 @@ class Guided:
     def _queue(
         self, problem: Problem, current: Pattern, step: int, effects: Effects | None
     ) -> Queue:
-        surrogate = Surrogate.fit(problem.scores, current.num_full - step, effects)
+        space, num_full = problem.space, current.num_full - step
+        surrogate = Surrogate.fit(problem.scores, num_full, effects)
         if surrogate is not None:
-            ways, least = self._ways(problem, current, step, surrogate.guess)
-            bound = least + surrogate.spread
+            guess, spread = surrogate.guess, surrogate.spread
         elif effects is not None:
-            ways, _ = self._ways(problem, current, step, lambda p: log_divergence(effects.joint(p)))
-            bound = np.inf
+            guess, spread = lambda p: log_divergence(effects.joint(p)), np.inf
         else:
-            return Queue(problem.space.removals(current), -np.inf)
-        return Queue(ways if step == 1 else ways[: max(1, self.most // 2)], bound)
-
-    def _ways(
-        self, problem: Problem, current: Pattern, step: int, guess: Guess
-    ) -> tuple[list[Pattern], float]:
-        """A beam search for `step` layers to take away, and the least guess."""
-        beam = [current]
-        for _ in range(step):
-            ways = list(dict.fromkeys(p for each in beam for p in problem.space.removals(each)))
-            guesses = guess(ways)
-            # Rounded, so that the last bits of a solver do not choose between equals.
-            order = sorted(range(len(ways)), key=lambda i: (round(guesses[i], 9), ways[i]))
-            beam = [ways[i] for i in order[: self.most]]
-        return beam, float(guesses.min())
+            return Queue(space.removals(current), -np.inf)
+        found, guesses = ways(space, current, num_full, guess, self.most)
+        wanted = found if step == 1 else found[: max(1, self.most // 2)]
+        return Queue(wanted, float(guesses[0] + spread))
 
 
 def _is_surprise(problem: Problem, winner: Pattern, bound: float) -> bool:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from ixsearch.patterns import Pattern
+from ixsearch.search.effects import Effects
 from ixsearch.search.improve import WIDTH, WORTH, Improver, Moves
 from ixsearch.search.proposer import Ask, Problem
 from ixsearch.search.race import race
-from ixsearch.search.space import SearchSpace
+from ixsearch.search.surrogate import Surrogate
+from ixsearch.search.ways import ways
 
 RUNNERS = 4
 """Known patterns of a budget that race at the end."""
-REPAIR = 2
-"""Budgets at most this far apart lend each other their best patterns."""
 
 
 class Swaps:
-    """Moves one F of a budget's best pattern, or adds or drops an F of a near budget's best.
+    """Moves one F of a budget's best pattern, or adds F to a next budget's best, or drops some.
 
     Moving an F by one layer is a shift; adding one splits an index group, dropping one merges two.
+    Which are added or dropped, the surrogate says.
     At the end the few best of each budget race, those too that only some documents were spent on.
     """
 
@@ -32,34 +34,45 @@ class Swaps:
         self._improver = Improver(forwards, worth, width)
 
     def asks(self, problem: Problem) -> Iterator[Ask]:
-        yield from self._improver.asks(problem, lambda: _offers(problem))
+        yield from self._improver.asks(problem, _Offers(problem, problem.effects()))
         for budget in problem.budgets:
             known = [p for p in problem.scores if p.num_full == budget]
             yield from race(problem, problem.scores.sorted(known)[:RUNNERS])
 
 
-def _offers(problem: Problem) -> Iterator[Moves]:
-    for budget in problem.budgets:
-        start = problem.scores.best(budget)
-        if start is not None:
-            yield start, _moves(problem, budget, start)
+@dataclass(frozen=True)
+class _Offers:
+    """What may be tried, from the best patterns of now."""
+
+    problem: Problem
+    effects: Effects | None
+    _lent: dict[tuple[Pattern, int], list[Pattern]] = field(default_factory=dict)
+
+    def __call__(self) -> Iterator[Moves]:
+        for budget in self.problem.budgets:
+            start = self.problem.scores.best(budget)
+            if start is not None:
+                swaps = self.problem.space.swaps(start)
+                yield start, list(dict.fromkeys((*swaps, *self._repairs(budget))))
+
+    def _repairs(self, budget: int) -> Iterator[Pattern]:
+        """From the best of the two next budgets, once for each of them."""
+        for other in _neighbours(self.problem.budgets, budget):
+            lent = self.problem.scores.best(other)
+            if lent is None:
+                continue
+            if (lent, budget) not in self._lent:
+                self._lent[lent, budget] = self._ways(lent, budget)
+            yield from self._lent[lent, budget]
+
+    def _ways(self, lent: Pattern, budget: int) -> list[Pattern]:
+        surrogate = Surrogate.fit(self.problem.scores, budget, self.effects)
+        if surrogate is None:
+            return []
+        return ways(self.problem.space, lent, budget, surrogate.guess)[0]
 
 
-def _moves(problem: Problem, budget: int, start: Pattern) -> list[Pattern]:
-    space = problem.space
-    moves = dict.fromkeys(space.swaps(start))
-    for other in problem.budgets:
-        lent = problem.scores.best(other)
-        if lent is not None and 0 < abs(other - budget) <= REPAIR:
-            moves |= dict.fromkeys(_resized(space, lent, budget))
-    return list(moves)
-
-
-def _resized(space: SearchSpace, pattern: Pattern, budget: int) -> list[Pattern]:
-    """Every pattern of the budget that adds F to this one, or drops some."""
-    found = [pattern]
-    while found and found[0].num_full != budget:
-        grow = found[0].num_full < budget
-        step = space.additions if grow else space.removals
-        found = list(dict.fromkeys(p for each in found for p in step(each)))
-    return found
+def _neighbours(budgets: Sequence[int], budget: int) -> list[int]:
+    smaller = [b for b in budgets if b < budget]
+    larger = [b for b in budgets if b > budget]
+    return [*([max(smaller)] if smaller else []), *([min(larger)] if larger else [])]
