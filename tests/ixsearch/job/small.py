@@ -28,6 +28,9 @@ from ixsearch.cli.app import app
 from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.weights import layer_shapes, top_shapes
 
+ROOT = Path(__file__).parents[3]
+PLACES = (str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")]))
+"""Where processes find the package and its tests, whatever folder they run in."""
 LAYERS = 5
 TOPK = 6
 WORDS = [f"w{i}" for i in range(64)]
@@ -144,6 +147,7 @@ def started(*args: object, cwd: Path, first: str = "") -> Iterator[subprocess.Po
         process = subprocess.Popen(
             [sys.executable, "-c", f"{CHILD}{first}\nmain()", *map(str, args)],
             cwd=cwd,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(PLACES)},
             text=True,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -52,7 +52,8 @@ def test_a_worker_changes_no_result(finished, small, tmp_path):
         ) as worker,
     ):
         wait_for(search, lambda: "start:" in said(tmp_path / "search"))
-        message = refused("worker", *storage, "--model", tmp_path / "other", "--device", "cpu")
+        wrong = ("--model", tmp_path / "other", "--device", "cpu", "--idle-timeout", 60)
+        message = refused("worker", *storage, *wrong)
         found, _ = search.communicate(timeout=120)
         did, _ = worker.communicate(timeout=120)
     assert (search.returncode, worker.returncode) == (0, 0), said(tmp_path / "work")
