@@ -76,7 +76,7 @@ class Guided:
         while waiting and (winner is None or _is_surprise(problem, winner, queue.bound)):
             some, waiting = waiting[: self.width], waiting[self.width :]
             runners = some if winner is None else [winner, *some]
-            yield from race(problem, runners, near=[current], level=MOVE_LEVEL)
+            yield from race(problem, runners, near=[current], a_rival=MOVE_LEVEL)
             winner = problem.scores.best_of(runners)
         return winner
 

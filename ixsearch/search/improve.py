@@ -82,7 +82,7 @@ class Improver:
             if turn.value * _work(scores) < self.worth or left < first:
                 return
             runners = [turn.start, *turn.moves]
-            for ask in race(problem, runners, near=[turn.start], level=MOVE_LEVEL):
+            for ask in race(problem, runners, near=[turn.start], a_rival=MOVE_LEVEL):
                 left -= problem.price(ask)
                 yield ask
             fall = _coarse(scores, turn.start) - _coarse(scores, scores.best_of(runners))

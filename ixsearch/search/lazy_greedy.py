@@ -23,13 +23,10 @@ class LazyGreedy:
 
     name = "lazy-greedy"
 
-    def __init__(self, width: int = 4, first_rung: bool = False) -> None:
-        """`first_rung`: on its documents only, as a start for other searches."""
+    def __init__(self, width: int = 4) -> None:
         self.width = width
-        self.first_rung = first_rung
 
     def asks(self, problem: Problem) -> Iterator[Ask]:
-        documents = problem.rungs[0] if self.first_rung else problem.rungs[-1]
         current = problem.space.fullest
         stale: dict[int, Rank] = {}
         while current.num_full > min(problem.budgets):
@@ -38,12 +35,12 @@ class LazyGreedy:
             fresh: dict[int, Rank] = {}
             while queue and (not fresh or min(fresh.values()) > stale[queue[0]]):
                 layers, queue = queue[:width], queue[width:]
-                yield Ask([current.with_shared(i) for i in layers], documents, near=[current])
-                fresh |= {i: _rank(problem, current, i, documents) for i in layers}
+                yield Ask([current.with_shared(i) for i in layers], near=[current])
+                fresh |= {i: _rank(problem, current, i) for i in layers}
             stale |= fresh
             current = current.with_shared(min(fresh, key=lambda i: fresh[i]))
 
 
-def _rank(problem: Problem, pattern: Pattern, layer: int, documents: int) -> Rank:
-    shared = problem.scores.value(pattern.with_shared(layer), documents)
-    return shared - problem.scores.value(pattern, documents), -layer
+def _rank(problem: Problem, pattern: Pattern, layer: int) -> Rank:
+    shared = problem.scores.value(pattern.with_shared(layer))
+    return shared - problem.scores.value(pattern), -layer

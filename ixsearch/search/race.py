@@ -13,24 +13,27 @@ from ixsearch.search.proposer import Ask, Problem
 from ixsearch.search.scores import Scores
 
 LEVEL = 0.05
-"""Probability, a comparison, to drop a pattern that is as good as the leader."""
+"""Probability to drop a pattern that is as good as any other of its race."""
 MOVE_LEVEL = 0.75
-"""The same for moves: losing a good one costs less than spending all documents on each."""
+"""The same for moves, against each rival: losing a good one costs less than all its documents."""
 
 
 def race(
     problem: Problem,
     patterns: Sequence[Pattern],
     near: Sequence[Pattern] = (),
-    level: float = LEVEL,
+    a_rival: float | None = None,
 ) -> Iterator[Ask]:
     """Asks for the patterns on rung after rung; the worse ones are dropped on the way.
 
-    At each rung the best pattern leads. Another is dropped if a one-sided paired t
-    test over the documents, at `level` / (number of rungs), says that it is worse.
+    At each rung but the last the best pattern leads. Another is dropped if a one-sided paired t
+    test over the documents says that it is worse, at the level `a_rival` over all rungs; by default
+    that is `LEVEL` over all rivals (Bonferroni).
     """
     runners = list(dict.fromkeys(patterns))
     rungs = problem.rungs
+    level = LEVEL / max(1, len(runners) - 1) if a_rival is None else a_rival
+    limit = level / max(1, len(rungs) - 1)
     for documents in rungs if runners else ():
         if len(runners) == 1:
             documents = rungs[-1]
@@ -38,7 +41,6 @@ def race(
         if documents == rungs[-1]:
             return
         leader = min(runners, key=lambda p: (problem.scores.value(p, documents), p))
-        limit = level / (len(rungs) - 1)
         runners = [p for p in runners if not is_worse(problem.scores, p, leader, documents, limit)]
 
 

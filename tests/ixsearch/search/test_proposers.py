@@ -67,15 +67,6 @@ def test_lazy_greedy_measures_on_until_no_old_value_is_better(width):
     assert max(len(ask.patterns) for ask in asks[1:]) <= width
 
 
-def test_lazy_greedy_as_a_start_asks_for_the_first_rung_only():
-    whole, (asks,) = play(space_of(12), (4,), LazyGreedy(), landscape=additive)
-    problem, (start,) = play(space_of(12), (4,), LazyGreedy(first_rung=True), landscape=additive)
-    assert {ask.documents for ask in start} == {problem.rungs[0]} != {len(DOCUMENTS)}
-    assert patterns_of(start) == patterns_of(asks)
-    assert problem.scores.best(4) is None
-    assert problem.scores.best(4, problem.rungs[0]) == whole.scores.best(4)
-
-
 def test_uniform_is_one_batch():
     _, ((ask,),) = play(space_of(16), (8, 4), Uniform())
     assert ask.patterns == [Pattern("FS" * 8), Pattern("FSSS" * 4)]
