@@ -24,8 +24,8 @@ STRIDE = 8
 
 
 @dataclass(frozen=True)
-class Queue:
-    """Ways down, the most liked first."""
+class WaysDown:
+    """Where a step may lead, the most liked first."""
 
     patterns: list[Pattern]
     bound: float
@@ -64,25 +64,25 @@ class Guided:
     ) -> Iterator[Ask]:
         """Returns where it came to."""
         while True:
-            queue = self._queue(problem, current, step, effects)
-            winner = yield from self._contest(problem, current, queue)
-            if step == 1 or not _is_surprise(problem, winner, queue.bound):
+            ways_down = self._ways_down(problem, current, step, effects)
+            winner = yield from self._race(problem, current, ways_down)
+            if step == 1 or not _is_surprise(problem, winner, ways_down.bound):
                 return winner
             step //= 2
 
-    def _contest(self, problem: Problem, current: Pattern, queue: Queue) -> Iterator[Ask]:
+    def _race(self, problem: Problem, current: Pattern, ways_down: WaysDown) -> Iterator[Ask]:
         """Returns the winner."""
-        waiting, winner = queue.patterns, None
-        while waiting and (winner is None or _is_surprise(problem, winner, queue.bound)):
+        waiting, winner = ways_down.patterns, None
+        while waiting and (winner is None or _is_surprise(problem, winner, ways_down.bound)):
             some, waiting = waiting[: self.width], waiting[self.width :]
             runners = some if winner is None else [winner, *some]
             yield from race(problem, runners, near=[current], a_rival=MOVE_LEVEL)
             winner = problem.scores.best_of(runners)
         return winner
 
-    def _queue(
+    def _ways_down(
         self, problem: Problem, current: Pattern, step: int, effects: Effects | None
-    ) -> Queue:
+    ) -> WaysDown:
         space, num_full = problem.space, current.num_full - step
         surrogate = Surrogate.fit(problem.scores, num_full, effects)
         if surrogate is not None:
@@ -90,10 +90,10 @@ class Guided:
         elif effects is not None:
             guess, spread = lambda p: log_divergence(effects.joint(p)), np.inf
         else:
-            return Queue(space.removals(current), -np.inf)
+            return WaysDown(space.removals(current), -np.inf)
         found, guesses = ways(space, current, num_full, guess, self.most)
         wanted = found if step == 1 else found[: max(1, self.most // 2)]
-        return Queue(wanted, float(guesses[0] + spread))
+        return WaysDown(wanted, float(guesses[0] + spread))
 
 
 def _is_surprise(problem: Problem, winner: Pattern, bound: float) -> bool:
