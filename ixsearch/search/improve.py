@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from ixsearch.patterns import Pattern
 from ixsearch.search.effects import Effects
+from ixsearch.search.promises import Promises
 from ixsearch.search.proposer import Ask, Problem
 from ixsearch.search.race import MOVE_LEVEL, race
 from ixsearch.search.scores import Scores
@@ -20,8 +21,6 @@ WIDTH = 2
 """Moves in a batch."""
 LEAST_FORWARDS, FORWARDS_A_LAYER = 12.0, 0.75
 """Limit of what moves cost: the larger of the two."""
-TRUST = 2.0
-"""Nats of promised fall after which what became of the promises counts as much as themselves."""
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
@@ -39,23 +38,6 @@ class Turn:
     """Expected fall by the best of them."""
     start: Pattern
     moves: list[Pattern]
-
-
-@dataclass
-class Promises:
-    """What the expected falls of a budget were worth so far."""
-
-    promised: dict[int, float] = field(default_factory=dict)
-    kept: dict[int, float] = field(default_factory=dict)
-
-    def share(self, budget: int) -> float:
-        """Between 0 and about 1: surrogates promise more than they keep."""
-        promised, kept = (d.get(budget, 0.0) for d in (self.promised, self.kept))
-        return (TRUST + kept) / (TRUST + promised)
-
-    def settle(self, budget: int, promised: float, kept: float) -> None:
-        self.promised[budget] = self.promised.get(budget, 0.0) + promised
-        self.kept[budget] = self.kept.get(budget, 0.0) + kept
 
 
 class Improver:

@@ -8,8 +8,9 @@ from scipy.stats import norm
 from ixsearch.patterns import Pattern
 from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search.greedy import Greedy
-from ixsearch.search.improve import Promises, expected_falls
+from ixsearch.search.improve import expected_falls
 from ixsearch.search.objective import UNSEEN, log_divergence
+from ixsearch.search.promises import Promises
 from ixsearch.search.scores import Scores
 from ixsearch.search.swaps import Swaps
 
