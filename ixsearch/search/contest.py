@@ -11,6 +11,7 @@ from scipy.stats import t as student
 
 from ixsearch.mix import FIRST_OF_EACH, freedom, standard_error
 from ixsearch.patterns import Pattern
+from ixsearch.search.ranking import ranked_patterns
 from ixsearch.search.score import TrialScore
 from ixsearch.search.space import SearchSpace
 
@@ -63,11 +64,9 @@ def contests(
     `scores` are of patterns scored on all documents, the baseline among them.
     """
     found = []
-    for budget in sorted(set(budgets), reverse=True):
-        known = [p for p in scores if p.num_full == budget and space.contains(p)]
-        known.sort(key=lambda p: (scores[p].value, p))
-        if len(known) > 1:
-            best, second = known[:2]
+    for patterns in ranked_patterns(scores, space, budgets).values():
+        if len(patterns) > 1:
+            best, second = patterns[:2]
             above = scores[best].above(scores[space.baseline])
             found.append(contest(best, second, scores[best], scores[second], above))
     return found

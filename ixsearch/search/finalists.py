@@ -10,7 +10,7 @@ from ixsearch.patterns import Pattern
 from ixsearch.results import Quality
 from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search.chain import nested_patterns
-from ixsearch.search.runner import best_patterns
+from ixsearch.search.ranking import best_patterns
 from ixsearch.search.score import TrialScore
 from ixsearch.search.space import SearchSpace
 

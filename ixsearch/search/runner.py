@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -16,6 +16,7 @@ from ixsearch.search.pieces import Proposal
 from ixsearch.search.plan import Plan, SearchProgress, estimate_forwards
 from ixsearch.search.presence import PROPOSER, Presence
 from ixsearch.search.proposer import Ask, Problem, Proposer
+from ixsearch.search.ranking import best_patterns
 from ixsearch.search.score import TrialScore
 from ixsearch.search.scores import Scores
 from ixsearch.search.space import SearchSpace
@@ -30,7 +31,7 @@ class SearchOutcome:
     scores: dict[Pattern, TrialScore]
     """Every pattern of the study that is scored on all documents."""
     best: dict[int, Pattern]
-    """The pattern of least divergence at each budget, most F first; only budgets that have one."""
+    """The best pattern at each budget, most F first; only budgets that have one."""
     stopped: str | None
     """Why the search ended early, `n-trials` or `timeout`; none: it is complete."""
     evaluations: int
@@ -89,20 +90,6 @@ def run_search(
         forwards=measurer.forwards,
         seconds=time.monotonic() - began,
     )
-
-
-def best_patterns(
-    scores: Mapping[Pattern, TrialScore], space: SearchSpace, budgets: Sequence[int]
-) -> dict[int, Pattern]:
-    """The best legal pattern at each budget that has one."""
-    legal = sorted(
-        (p for p in scores if p.num_full in budgets and space.contains(p)),
-        key=lambda p: (-p.num_full, scores[p].value, p),
-    )
-    best: dict[int, Pattern] = {}
-    for pattern in legal:
-        best.setdefault(pattern.num_full, pattern)
-    return best
 
 
 @dataclass
