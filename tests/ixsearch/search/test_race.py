@@ -1,18 +1,17 @@
 """Racing, on documents with known differences between patterns.
 
-What is guaranteed: where differences between documents are normal, a pattern that is as good as
-another is dropped for it with a probability of at most `LEVEL`, over all rungs. The leader of a
-rung is the luckiest of the others, so among K equals the bound on losing any one is (K - 1) x
-`LEVEL`. Measured over 2,000 races (64 documents, 4 rungs; normal / lognormal / Student's t with 3
-degrees of freedom):
+What is guaranteed: where differences between documents are normal, a pattern that is as good as any
+other of its race is dropped with a probability of at most `LEVEL`, over all rungs and all rivals.
+Measured over 2,000 races (64 documents, 4 rungs; normal / lognormal / Student's t with 3 degrees of
+freedom):
 
     2 equals   3.5 / 2.5 / 4.0 %       2, the best ahead by 0.1   0.2 / 0.9 / 2.6 %
-    4 equals   8.9 / 6.5 / 8.7 %       4, the best ahead by 0.1   1.2 / 3.0 / 5.5 %
-    8 equals  15.5 / 11.1 / 14.8 %     8, the best ahead by 0.1   2.2 / 4.3 / 9.1 %
+    4 equals   3.4 / 1.8 / 3.3 %       4, the best ahead by 0.1   0.5 / 0.6 / 1.4 %
+    8 equals   3.0 / 1.2 / 1.7 %       8, the best ahead by 0.1   0.2 / 0.3 / 1.0 %
 
-On documents of the trained model the true best of 2 or 4 is dropped in at most 2.4 % of races. But
-no t test on 4 documents sees what is rare: where the rival is a little better on nine documents of
-ten and much worse on the tenth, the true best is dropped in about 40 % of races.
+On documents of the trained model the true best of 4 is dropped in no more than `LEVEL` of races.
+But no t test on 4 documents sees what is rare: where the rival is a little better on nine documents
+of ten and much worse on the tenth, the true best is dropped in 44 % of races.
 """
 
 from itertools import pairwise
