@@ -18,7 +18,6 @@ Make = Callable[[MemoEngine, Sequence[Document], int], list[Proposer]]
 """From the engine, the calibration documents and the seed."""
 
 OWN: dict[str, Make] = {
-    "tpe": lambda engine, documents, seed: [*SEARCHES["tpe"]()[:-1], Tpe(seed=seed)],
     "tpe-cold": lambda engine, documents, seed: [Tpe(warm=False, seed=seed)],
     "uniform": lambda engine, documents, seed: [Uniform()],
     "random": lambda engine, documents, seed: [RandomPatterns(seed)],
@@ -34,4 +33,4 @@ def proposers_of(
     method: str, engine: MemoEngine, documents: Sequence[Document], seed: int
 ) -> list[Proposer]:
     """The steps of a method. Those of the command line come without its uniform patterns."""
-    return OWN[method](engine, documents, seed) if method in OWN else SEARCHES[method]()
+    return OWN[method](engine, documents, seed) if method in OWN else SEARCHES[method](seed)

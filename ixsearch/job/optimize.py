@@ -90,7 +90,7 @@ def optimize(settings: Settings, progress: RunProgress) -> Outcome:
 
 
 def _optimize(settings: Settings, progress: RunProgress) -> Outcome:
-    search = proposers(settings.search, settings.nested)
+    search = proposers(settings.search, settings.nested, settings.sources.seed)
     inputs = load_inputs(settings.sources)
     space = settings.constraints.space(inputs.model.num_layers, inputs.model.indexer_layers)
     budgets = _budgets(settings, space)

@@ -17,17 +17,18 @@ from ixsearch.search.swaps import Swaps
 from ixsearch.search.tpe import Tpe
 from ixsearch.search.uniform import Uniform
 
-SEARCHES: dict[str, Callable[[], list[Proposer]]] = {
-    "auto": lambda: [Published(), Path(guesses=2), Guided(), Swaps()],
-    "path": lambda: [Path(), Final()],
-    "lazy-greedy": lambda: [LazyGreedy()],
-    "greedy": lambda: [Greedy()],
-    "tpe": lambda: [Published(), Path(), Tpe()],
+SEARCHES: dict[str, Callable[[int], list[Proposer]]] = {
+    "auto": lambda seed: [Published(), Path(guesses=2), Guided(), Swaps()],
+    "path": lambda seed: [Path(), Final()],
+    "lazy-greedy": lambda seed: [LazyGreedy()],
+    "greedy": lambda seed: [Greedy()],
+    "tpe": lambda seed: [Published(), Path(), Tpe(seed=seed)],
 }
+"""From the seed to the steps; only `tpe` draws anything."""
 DEFAULT_SEARCH = "auto"
 
 
-def proposers(search: str = DEFAULT_SEARCH, nested: bool = False) -> list[Proposer]:
+def proposers(search: str = DEFAULT_SEARCH, nested: bool = False, seed: int = 0) -> list[Proposer]:
     """Uniform patterns, then what the search so named is made of.
 
     `nested`: moves that keep patterns nested come instead of those that do not.
@@ -37,7 +38,7 @@ def proposers(search: str = DEFAULT_SEARCH, nested: bool = False) -> list[Propos
     """
     if search not in SEARCHES:
         raise IxsearchError(f"no search is called {search!r}: use {' or '.join(SEARCHES)}")
-    steps = SEARCHES[search]()
+    steps = SEARCHES[search](seed)
     if nested:
         steps = [*(step for step in steps if not isinstance(step, Swaps)), Nested()]
     return [Uniform(), *steps]

@@ -85,3 +85,14 @@ def test_a_search_that_was_cut_short_goes_on_to_the_same_end():
     assert 0 < rest.evaluations < whole.evaluations
     assert rest.best == whole.best and set(rest.scores) == set(whole.scores)
     assert run(study).evaluations == 0
+
+
+def test_the_search_draws_by_its_seed():
+    space, budgets = space_of(16), (8, 4)
+
+    def drawn(seed):
+        _, asks = play(space, budgets, *proposers("tpe", seed=seed))
+        return patterns_of(asks[-1])
+
+    assert drawn(0) == drawn(0)
+    assert set(drawn(0)) != set(drawn(1))
