@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .job.small import make_documents, make_model, run
+from .job.small import make_answered, make_documents, make_model, run
 
 
 @pytest.fixture
@@ -25,6 +25,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_model(folder / "model")
     make_documents(folder / "texts.jsonl")
     return folder
+
+
+@pytest.fixture(scope="session")
+def answered(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Texts whose answers all-F of the small model has right."""
+    return make_answered(tmp_path_factory.mktemp("answered") / "answered.jsonl", small / "model")
 
 
 @dataclass(frozen=True)

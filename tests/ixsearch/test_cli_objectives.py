@@ -9,11 +9,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from ixsearch.patterns import Pattern, read_pattern_file
-from ixsearch.runtime.engine import NativeEngine
-from ixsearch.runtime.interface import Request
+from ixsearch.patterns import read_pattern_file
 
-from .job.small import LAYERS, WORDS, make_documents, refused, run, write_rows
+from .job.small import LAYERS, make_documents, refused, run, text, write_rows
 
 pytestmark = pytest.mark.usefixtures("quick_speed")
 
@@ -33,24 +31,6 @@ def optimize(small, tmp_path):
         return json.loads(said, parse_constant=pytest.fail), tmp_path / out
 
     return optimize
-
-
-@pytest.fixture(scope="module")
-def answered(small, tmp_path_factory):
-    """Texts whose completions are what all-F writes, so that all of its answers are right."""
-    engine, random = NativeEngine.load(small / "model", device="cpu"), Random(7)
-    engine.set_pattern(Pattern.all_full(LAYERS))
-    prompts = [random.choices(range(len(WORDS)), k=random.randint(14, 22)) for _ in range(18)]
-    written = engine.generate([Request(tuple(prompt), 2) for prompt in prompts])
-    rows = [
-        {"prompt": text(prompt), "completion": text(tokens)}
-        for prompt, tokens in zip(prompts, written, strict=True)
-    ]
-    return write_rows(tmp_path_factory.mktemp("answered") / "answered.jsonl", rows)
-
-
-def text(tokens):
-    return " ".join(WORDS[token] for token in tokens)
 
 
 @pytest.mark.parametrize("objective", ["loss", "accuracy"])

@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from random import Random
@@ -25,7 +25,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from typer.testing import CliRunner
 
 from ixsearch.cli.app import app
+from ixsearch.patterns import Pattern
 from ixsearch.runtime.config import DsaConfig
+from ixsearch.runtime.engine import NativeEngine
+from ixsearch.runtime.interface import Request
 from ixsearch.runtime.weights import layer_shapes, top_shapes
 
 ROOT = Path(__file__).parents[3]
@@ -102,6 +105,23 @@ def make_documents(path: Path, seed: int = 0, count: int = 6) -> Path:
             for _ in range(count)
         ],
     )
+
+
+def make_answered(path: Path, model: Path, seed: int = 7, count: int = 18) -> Path:
+    """Texts whose completions are what all-F writes, so that all of its answers are right."""
+    engine, random = NativeEngine.load(model, device="cpu"), Random(seed)
+    engine.set_pattern(Pattern.all_full(LAYERS))
+    prompts = [random.choices(range(len(WORDS)), k=random.randint(14, 22)) for _ in range(count)]
+    written = engine.generate([Request(tuple(prompt), 2) for prompt in prompts])
+    rows = [
+        {"prompt": text(prompt), "completion": text(tokens)}
+        for prompt, tokens in zip(prompts, written, strict=True)
+    ]
+    return write_rows(path, rows)
+
+
+def text(tokens: Sequence[int]) -> str:
+    return " ".join(WORDS[token] for token in tokens)
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:

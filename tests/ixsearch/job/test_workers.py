@@ -13,7 +13,7 @@ from ixsearch.job.own_gpu import own_gpu
 from ixsearch.job.sources import Sources
 
 from ..search.crew import wait_for_workers
-from .small import make_model, refused, run, said, started, wait_for
+from .small import make_answered, make_model, refused, run, said, started, wait_for
 
 WITH_A_WORKER = "from tests.ixsearch.job.test_workers import begin_with_a_worker as first; first()"
 
@@ -64,6 +64,37 @@ def test_a_worker_changes_no_result(finished, small, tmp_path):
     assert results(found) == results(finished.said)
     assert found["totals"]["evaluations"] == finished.said["totals"]["evaluations"]
     assert "scoring " in said(tmp_path / "work")
+
+
+@pytest.mark.usefixtures("quick_speed")
+def test_nor_by_accuracy_over_weighted_sets(small, answered, tmp_path):
+    """A worker takes objective, sets and weights from the study."""
+    more = make_answered(tmp_path / "more.jsonl", small / "model", seed=8, count=9)
+    sets = ("--documents", f"{answered}=3", "--documents", more, "--objective", "accuracy")
+    args = ("optimize", small / "model", *sets, "--device", "cpu", "--budget", "3,2", "--json")
+    code, alone, err = run(*args, "--storage", tmp_path / "alone.db", "--out", tmp_path / "alone")
+    assert code == 0, err
+    storage = ("--storage", tmp_path / "study.db")
+    for name in ("search", "work"):
+        (tmp_path / name).mkdir()
+    with (
+        started(
+            *(*args, *storage, "--out", tmp_path / "out"),
+            cwd=tmp_path / "search",
+            first=WITH_A_WORKER,
+        ) as search,
+        started(
+            *("worker", *storage, "--device", "cpu", "--json"), cwd=tmp_path / "work"
+        ) as worker,
+    ):
+        found, _ = search.communicate(timeout=120)
+        did, _ = worker.communicate(timeout=120)
+    assert (search.returncode, worker.returncode) == (0, 0), said(tmp_path / "work")
+    found, alone = json.loads(found), json.loads(alone)
+    assert json.loads(did)["trials"] > 0
+    assert found["objective"] == "accuracy"
+    assert results(found) == results(alone)
+    assert len({row["value"] for row in found["front"]}) > 1
 
 
 def test_a_worker_of_a_finished_search_ends_at_once(finished):
