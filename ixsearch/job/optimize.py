@@ -9,16 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ixsearch.job.clock import now
-from ixsearch.job.closer_look import (
-    decode,
-    hold_out,
-    put_to_the_test,
-    time_patterns,
-    worth_decoding,
-    worth_timing,
-)
+from ixsearch.job.finals import play_finals
 from ixsearch.job.inputs import Inputs, Sources, load_inputs
-from ixsearch.job.judging import judge_finalists, leaders
 from ixsearch.job.kept_sources import to_attribute
 from ixsearch.job.objective import objective_for
 from ixsearch.job.own_gpu import own_gpu
@@ -166,21 +158,13 @@ def _judge(
         raise IxsearchError(
             "the search ended before any pattern was scored: give it more --timeout or --n-trials"
         )
-    model, seed = inputs.model, settings.sources.seed
-    tested = leaders(model, inputs.calibration, chosen, settings.tolerance)
-    finalists, evidence = hold_out(inputs, chosen, progress.phase("held-out"))
-    evidence = put_to_the_test(inputs, evidence, tested, progress.phase("verdict"))
-    wanted = worth_decoding(finalists)
-    finalists, said = decode(inputs, finalists, wanted, progress.phase("decoding"))
-    timed = worth_timing(finalists)
-    finalists, workload = time_patterns(inputs, finalists, timed, progress.phase("speed"))
-    finalists, judgement = judge_finalists(
-        model, evidence, finalists, tested, settings.tolerance, seed
-    )
+    seed = settings.sources.seed
+    finals = play_finals(inputs, chosen, settings.tolerance, seed, progress)
     progress.close()
-    recommendation, trials = recommend(finalists, judgement), tuple(study.rows())
+    recommendation = recommend(finals.finalists, finals.judgement)
+    trials = tuple(study.rows())
     return Outcome(
-        model=model,
+        model=inputs.model,
         tool_version=__version__,
         date=now(),
         seed=seed,
@@ -188,14 +172,14 @@ def _judge(
         storage=storage_url(settings.storage),
         document_sets=inputs.sets,
         trials=trials,
-        finalists=tuple(finalists),
+        finalists=finals.finalists,
         recommendation=recommendation,
         totals=Totals(found.evaluations, found.forwards, dict(progress.seconds)),
-        workload=workload,
+        workload=finals.workload,
         tolerance=settings.tolerance,
         warnings=(
             *inputs.warnings,
-            *said,
+            *finals.warnings,
             *_stopped(found),
             *_outside(space, recommendation),
         ),
