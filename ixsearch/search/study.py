@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from math import isfinite
 from typing import Any
 
 import optuna
@@ -19,9 +18,10 @@ from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search.identity import Identity, check_identity
 from ixsearch.search.objective import DIVERGENCE, Objective
 from ixsearch.search.pieces import Proposal
-from ixsearch.search.score import TrialScore, from_columns, to_columns
+from ixsearch.search.score import TrialScore
 from ixsearch.search.space import SearchSpace
 from ixsearch.search.storage import open_storage, shown_url, storage_url
+from ixsearch.search.trial_record import kept_attributes, read_trial
 from ixsearch.search.worker import is_gone, this_worker
 
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
@@ -130,7 +130,7 @@ class PatternStudy:
         """
         for trial in self.optuna.get_trials(deepcopy=False, states=FINISHED):
             if trial.number not in self._known:
-                self._known[trial.number] = found = _read(
+                self._known[trial.number] = found = read_trial(
                     trial, self.space.num_layers, self.objective
                 )
                 if found and trial.state == TrialState.COMPLETE:
@@ -251,7 +251,7 @@ class PatternStudy:
         before = self._before(pattern, start)
         rows = (*before, *documents)
         quality = Quality.of(rows, self.objective.mix)
-        for key, value in _attributes(quality, documents, forwards).items():
+        for key, value in kept_attributes(quality, documents, forwards).items():
             trial.set_user_attr(key, value)
         if stop == self.documents and len(before) == start and trial.params:
             values = (self.objective.mean(rows), pattern.num_full)
@@ -276,7 +276,7 @@ class PatternStudy:
                     Proposal(pattern, score.proposer, self.documents, self.documents),
                     TrialState.COMPLETE,
                     values=(score.value, pattern.num_full),
-                    **_attributes(score.quality, (), 0.0),
+                    **kept_attributes(score.quality, (), 0.0),
                 )
 
     def abandon(self, trials: Sequence[Trial], error: str | None = None) -> None:
@@ -317,20 +317,6 @@ class PatternStudy:
                 self.optuna.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
 
 
-def _attributes(
-    quality: Quality, documents: Sequence[DocumentScore], forwards: float
-) -> dict[str, Any]:
-    """What a finished trial keeps."""
-    stderr = quality.divergence_stderr
-    return {
-        "forwards": forwards,
-        **({"divergence_stderr": stderr} if isfinite(stderr) else {}),
-        "loss": quality.loss,
-        "scored_tokens": quality.tokens,
-        "document_scores": to_columns(documents),
-    }
-
-
 def _claim(
     study: optuna.Study,
     where: str,
@@ -351,26 +337,3 @@ def _claim(
         study.set_metric_names(list(names))
     study.set_user_attr("about", dict(about))
     study.set_user_attr("identity", dict(identity))
-
-
-def _read(
-    trial: FrozenTrial, num_layers: int, objective: Objective
-) -> tuple[Pattern, int, TrialScore] | None:
-    """A finished trial: pattern, first document, score; none when it is not one of ours."""
-    attributes = trial.user_attrs
-    if "document_scores" not in attributes or len(attributes.get("pattern", "")) != num_layers:
-        return None
-    start = attributes.get("documents", (0,))[0]  # studies of version 0.1 have whole trials only
-    finished = trial.datetime_complete
-    return (
-        Pattern(attributes["pattern"]),
-        start,
-        TrialScore(
-            number=trial.number,
-            proposer=attributes["proposer"],
-            forwards=attributes["forwards"],
-            finished=finished.isoformat(timespec="seconds") if finished else "",
-            documents=from_columns(attributes["document_scores"]),
-            objective=objective,
-        ),
-    )
