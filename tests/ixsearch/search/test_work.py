@@ -205,5 +205,7 @@ def test_a_study_is_waited_for(tmp_path):
 
 def test_a_study_of_another_model_is_refused(study):
     other = {**IDENTITY, "weights_hash": "w2"}
-    with pytest.raises(IxsearchError, match="weights_hash: w1 in the study, w2 now"):
+    with pytest.raises(IxsearchError, match="weights_hash: w1 in the study, w2 now") as caught:
         PatternStudy.join(study.optuna, SPACE, other, 6, "study 's'")
+    assert "--documents" in str(caught.value)
+    assert "--study-name" not in str(caught.value)
