@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
 from collections.abc import Iterator
@@ -31,12 +32,19 @@ class ReportingGroup(TyperGroup):
 
 @contextmanager
 def when_interrupted(message: str) -> Iterator[None]:
-    """After Ctrl-C: the message, and exit code 1."""
+    """After Ctrl-C, or SIGTERM: the message, and exit code 1."""
+    before = signal.signal(signal.SIGTERM, _as_ctrl_c)
     try:
         yield
     except KeyboardInterrupt:
         typer.echo(message, err=True)
         raise typer.Exit(1) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _as_ctrl_c(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def silence_broken_pipe() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from typing import Annotated
 
 import typer
@@ -86,7 +85,6 @@ def worker(
     when the search is over. Ctrl-C gives back what it has claimed; after `kill -9`, or without
     network, its claims expire.
     """
-    signal.signal(signal.SIGTERM, _as_ctrl_c)
     with when_interrupted(INTERRUPTED):
         from ixsearch.job.device import check_device_name
 
@@ -117,7 +115,3 @@ def worker(
         )
     else:
         typer.echo(f"the search of {worked.study_name!r} is over: {done_words(worked.work)}")
-
-
-def _as_ctrl_c(*_: object) -> None:
-    raise KeyboardInterrupt

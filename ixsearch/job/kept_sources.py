@@ -12,11 +12,14 @@ from ixsearch.job.sources import Sources
 
 OWN = ("device", "task", "questions")
 """What a worker has no use for, or chooses itself."""
+PATHS = ("model", "gsm8k")
+"""What may be a path, beside documents."""
 
 
 def to_attribute(sources: Sources) -> dict[str, Any]:
     """As JSON, with absolute paths."""
-    kept = {k: _absolute(v) for k, v in asdict(sources).items() if k not in OWN}
+    kept = {k: v for k, v in asdict(sources).items() if k not in OWN}
+    kept |= {k: _absolute(kept[k]) for k in PATHS}
     if sources.documents is not None:
         kept["documents"] = [_document(s) for s in sources.document_sources]
     return kept if sources.has_long_documents else kept | {"gsm8k": None}
@@ -36,8 +39,8 @@ def _document(source: DocumentSource) -> str:
     return f"{name}={source.weight!r}" if source.weight != 1 else name
 
 
-def _absolute(value: Any) -> Any:
-    """Of a path that is there; names, numbers and the like stay what they are."""
-    if not isinstance(value, str) or not Path(value).expanduser().exists():
+def _absolute(value: str | None) -> str | None:
+    """Of a path that is there; names stay what they are."""
+    if value is None or not Path(value).expanduser().exists():
         return value
     return str(Path(value).expanduser().absolute())

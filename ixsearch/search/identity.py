@@ -54,17 +54,20 @@ def objective_name(identity: Identity) -> str:
     return identity.get("objective", DIVERGENCE.name)
 
 
-def check_identity(study: str, stored: Identity, wanted: Identity) -> None:
-    """Raises `IxsearchError` that lists what differs."""
+def check_identity(
+    study: str,
+    stored: Identity,
+    wanted: Identity,
+    mend: str = "choose another --study-name or --storage",
+) -> None:
+    """Raises `IxsearchError` that lists what differs, and says how to mend it."""
     wanted = json.loads(json.dumps(wanted))
     keys = sorted(k for k in {*stored, *wanted} if stored.get(k) != wanted.get(k))
     if not keys:
         return
     lines = [f"  {k}: {_shown(stored, k)} in the study, {_shown(wanted, k)} now" for k in keys]
     raise IxsearchError(
-        f"{study} was made for another model or other documents:\n"
-        + "\n".join(lines)
-        + "\nchoose another --study-name or --storage"
+        f"{study} was made for another model or other documents:\n" + "\n".join(lines) + f"\n{mend}"
     )
 
 

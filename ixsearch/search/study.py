@@ -26,6 +26,10 @@ from ixsearch.search.worker import is_gone, this_worker
 
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 SEARCH_OVER = "search_over"
+SAME_AS_STUDY = (
+    "a worker takes what the study was made with: give that as --model, --documents or --gsm8k, or"
+    " leave them out where it lies at the same place"
+)
 
 
 class PatternStudy:
@@ -76,7 +80,7 @@ class PatternStudy:
         objective: Objective = DIVERGENCE,
     ) -> PatternStudy:
         """Of a study that `open` has made. Raises `IxsearchError`: it has another identity."""
-        check_identity(where, study.user_attrs["identity"], identity)
+        check_identity(where, study.user_attrs["identity"], identity, SAME_AS_STUDY)
         return cls(study, space, documents, where, objective)
 
     @classmethod

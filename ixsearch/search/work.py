@@ -93,11 +93,12 @@ class _Idle:
         if now < self._next:
             return False
         self._next = now + ASK_EVERY_S
-        if self._study.is_over():
-            return True
+        is_over = self._study.is_over()
         self._roster.look()
-        if self._roster.others(PROPOSER):
+        if self._roster.others(PROPOSER):  # another search of the study may go on
             self._last = now
+        elif is_over:
+            return True
         elif now - self._last > self._timeout:
             raise IxsearchError(
                 f"{self._study.where}: nothing to do, and no ixsearch optimize for"

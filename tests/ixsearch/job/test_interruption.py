@@ -107,14 +107,25 @@ def kill_in(phase, delay, args, cwd, more_than=0):
     return alive
 
 
-def interrupt(args, cwd):
+def interrupt(args, cwd, by=signal.SIGINT):
     """Exit code and stdout after Ctrl-C in the middle of a search."""
     cwd.mkdir()
     with started(*args, cwd=cwd) as process:
         wait_for(process, lambda: count_finished(cwd / STORAGE) >= 2)
-        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, by)
         out, _ = process.communicate(timeout=120)
     return process.returncode, out
+
+
+def test_sigterm_leaves_nothing_that_waits_or_runs(args, tmp_path):
+    """As Ctrl-C does: workers would go on with it."""
+    for cwd in (tmp_path / "first", tmp_path / "again"):
+        code, out = interrupt(args, cwd, by=signal.SIGTERM)
+        if "Exception ignored in" not in said(cwd):  # see below
+            break
+    assert (code, out) == (1, "")
+    assert "interrupted: finished trials are kept" in said(cwd).splitlines()[-1]
+    assert {t.state for t in read_trials(cwd / STORAGE)} <= {*FINISHED, TrialState.FAIL}
 
 
 def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(finished, args, tmp_path, monkeypatch):

@@ -124,6 +124,15 @@ def test_what_a_study_keeps_of_its_sources(tmp_path, monkeypatch):
     assert (moved.model, moved.device, moved.seed) == ("there", "cpu", 3)
 
 
+def test_only_paths_are_kept_as_paths(tmp_path, monkeypatch):
+    """Though a folder has the name of a choice."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("fp8", "keep", "g"):
+        (tmp_path / name).mkdir()
+    kept = to_attribute(Sources(documents=["gsm8k-long"], gsm8k="g", cache="fp8", fp8="keep"))
+    assert (kept["cache"], kept["fp8"], kept["gsm8k"]) == ("fp8", "keep", str(tmp_path / "g"))
+
+
 def test_a_study_keeps_each_set_of_documents_with_its_weight(tmp_path, monkeypatch):
     (tmp_path / "a.jsonl").touch()
     monkeypatch.chdir(tmp_path)

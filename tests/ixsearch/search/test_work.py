@@ -7,7 +7,7 @@ from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.search.joining import SOURCES, await_study
 from ixsearch.search.measure import Measurer
 from ixsearch.search.pieces import Proposal
-from ixsearch.search.presence import WORKER, _key
+from ixsearch.search.presence import PROPOSER, WORKER, _key
 from ixsearch.search.queue import Queue
 from ixsearch.search.study import PatternStudy
 from ixsearch.search.work import work
@@ -47,6 +47,26 @@ def test_it_scores_what_waits_and_ends_when_the_search_is_over(study):
     assert (seen[0].patterns, seen[0].documents, seen[0].share) == (2, (0, 6), 0.0)
     assert [at.share for at in seen[:-1]] == sorted(at.share for at in seen[:-1])
     assert seen[-1].patterns == 0 and seen[-1].done == done
+
+
+def test_it_stays_while_another_search_of_the_study_goes_on(study, monkeypatch):
+    """That of two which ended first says that it is over."""
+    monkeypatch.setattr("ixsearch.search.work.ASK_EVERY_S", 0.0)
+    about = {"host": "elsewhere", "pid": 1, "started": 2, "role": PROPOSER, "beat": 1}
+    study.optuna.set_user_attr(_key(about), about)
+    study.announce(over=True)
+    waits = []
+
+    def wait(at):
+        if at.patterns:
+            return
+        waits.append(at)
+        if len(waits) == 3:  # the other search asks for more
+            Queue(study).put([[Proposal(C, "greedy", 0, 6)]])
+        elif len(waits) == 4:  # and ends
+            study.optuna.set_user_attr(_key(about), None)
+
+    assert work_for(study, FakeEngine(), progress=wait).trials == 3
 
 
 def test_without_a_search_it_ends_after_a_while(study):
@@ -185,5 +205,7 @@ def test_a_study_is_waited_for(tmp_path):
 
 def test_a_study_of_another_model_is_refused(study):
     other = {**IDENTITY, "weights_hash": "w2"}
-    with pytest.raises(IxsearchError, match="weights_hash: w1 in the study, w2 now"):
+    with pytest.raises(IxsearchError, match="weights_hash: w1 in the study, w2 now") as caught:
         PatternStudy.join(study.optuna, SPACE, other, 6, "study 's'")
+    assert "--documents" in str(caught.value)
+    assert "--study-name" not in str(caught.value)
