@@ -1,0 +1,80 @@
+"""Which of an operation's two implementations runs: its Triton kernel or its torch twin."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+BACKENDS = ("triton", "torch")
+WIDE = torch.float64
+"""No kernel computes in it."""
+_forced: ContextVar[str | None] = ContextVar("ixsearch_kernels_backend", default=None)
+
+
+@contextmanager
+def backend(name: str) -> Iterator[None]:
+    """Run every operation in this block by Triton kernels or by torch twins.
+
+    Args:
+        name: `triton` or `torch`. On a CPU Triton runs in its interpreter only: set the
+            environment's TRITON_INTERPRET to 1 before the first operation.
+
+    Raises:
+        ValueError: another name.
+    """
+    if name not in BACKENDS:
+        raise ValueError(f"unknown backend {name!r}: one of {', '.join(BACKENDS)}")
+    token = _forced.set(name)
+    try:
+        yield
+    finally:
+        _forced.reset(token)
+
+
+def operation(twin: Callable[Parameters, Result], module: str) -> Callable[Parameters, Result]:
+    """The twin, and on CUDA the function of its name in `ixsearch.kernels.gpu.<module>`.
+
+    A twin also runs on CUDA where the kernel cannot: for float64, where a gradient is wanted, and
+    where Triton is not installed.
+    """
+
+    @functools.wraps(twin)
+    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        if _on_triton((*args, *kwargs.values())):
+            return _kernel(module, twin.__name__)(*args, **kwargs)
+        return twin(*args, **kwargs)
+
+    return run
+
+
+def _on_triton(arguments: tuple[Any, ...]) -> bool:
+    forced = _forced.get()
+    if forced is not None:
+        return forced == "triton"
+    tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
+    return (
+        any(t.is_cuda for t in tensors)
+        and _has_triton()
+        and not any(t.dtype == WIDE for t in tensors)
+        and not (torch.is_grad_enabled() and any(t.requires_grad for t in tensors))
+    )
+
+
+@functools.cache
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
+
+
+@functools.cache
+def _kernel(module: str, name: str) -> Callable[..., Any]:
+    return getattr(import_module(f"ixsearch.kernels.gpu.{module}"), name)
