@@ -6,6 +6,9 @@ import torch
 from ixsearch.kernels import topk_indices
 from ixsearch.kernels.twins import chunks
 
+pytestmark = pytest.mark.usefixtures("pair")
+DEVICE_SEED = 0
+
 
 def brute_force(scores, lengths, k):
     rows = []

@@ -1,0 +1,96 @@
+"""The kernel's three ways to search a row, each on small rows, against brute force."""
+
+import pytest
+import torch
+
+from ixsearch.kernels.twins.topk import topk_indices as twin
+
+pytestmark = pytest.mark.usefixtures("pair")
+ROWS, WIDTH, K = 7, 400, 12
+
+
+def plans():
+    from ixsearch.kernels.gpu.topk import Plan
+
+    return {
+        "short": Plan(0, 128, 4, room=512),
+        "long": Plan(1, 64, 4, 64, sample=64, tile=64, collect_at_once=128, programs=3),
+        "parts": Plan(4, 64, 4, 64, sample=64, tile=32, collect_at_once=64, collect_warps=4),
+        "parts with little room": Plan(2, 32, 4, 32, 16, 32, 32, collect_warps=4),
+    }
+
+
+def draw(kind):
+    scores = torch.randn(ROWS, WIDTH, generator=torch.Generator().manual_seed(3))
+    if kind == "ties":
+        scores = (scores * 2).round()
+    elif kind == "mostly zero":
+        scores = torch.where(scores > 2, scores, scores.sign() * 0.0)
+    elif kind == "constant":
+        scores = torch.full_like(scores, -3.5)
+    elif kind == "rising":
+        scores = scores.sort(-1).values
+    elif kind == "falling":
+        scores = scores.sort(-1, descending=True).values
+    elif kind == "one cluster":
+        scores[:, 130:160] += 50
+    elif kind == "sampled ones are low":
+        scores[:, ::2] -= 100
+    elif kind == "extreme":
+        scores = scores.sign() * 10.0 ** (scores * 12)
+    elif kind == "tiny":
+        scores = scores * 1e-40
+    return scores
+
+
+KINDS = [
+    "normal",
+    "ties",
+    "mostly zero",
+    "constant",
+    "rising",
+    "falling",
+    "one cluster",
+    "sampled ones are low",
+    "extreme",
+    "tiny",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["short", "long", "parts", "parts with little room"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_selects_what_the_twin_selects(pair, name, kind, dtype):
+    if pair == "torch":
+        pytest.skip("plans are the kernel's")
+    if pair == "triton" and kind == "tiny" and dtype == torch.bfloat16:
+        pytest.skip("the interpreter takes subnormal bfloat16 for 0")
+    from ixsearch.kernels.gpu.topk import launch
+
+    scores = draw(kind).to(dtype)
+    lengths = torch.tensor([WIDTH, 0, 5, K, 33, 100, 399])
+    scores[6, 399] = float("nan")  # past the length
+    want = twin(scores, lengths, K)
+    out = torch.full((ROWS, K), -7, dtype=torch.int32)
+    device = torch.get_default_device()
+    out = out.to(device)
+    launch(scores.to(device), lengths.to(device), K, out, plans()[name])
+    assert torch.equal(out.cpu(), want)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("name", ["short", "long", "parts"])
+def test_a_score_that_is_not_finite_empties_its_row(pair, name, value):
+    if pair == "torch":
+        pytest.skip("plans are the kernel's")
+    from ixsearch.kernels.gpu.topk import launch
+
+    scores, lengths = draw("normal"), torch.tensor([WIDTH, 300, 70, 9, 1, WIDTH, WIDTH])
+    for row, column in enumerate([0, 299, 35, 8, 0, 200]):
+        scores[row, column] = value
+    want = twin(scores, lengths, K)
+    assert (want[:6] == -1).all() and (want[6] >= 0).all()
+    device = torch.get_default_device()
+    out = torch.full((ROWS, K), -7, dtype=torch.int32).to(device)
+    launch(scores.to(device), lengths.to(device), K, out, plans()[name])
+    assert torch.equal(out.cpu(), want)
