@@ -26,7 +26,6 @@ from ixsearch.search.chain import nested_patterns
 from ixsearch.search.constraints import Constraints, constraint_words
 from ixsearch.search.contest import contests
 from ixsearch.search.finalists import choose_finalists
-from ixsearch.search.identity import digest_of
 from ixsearch.search.joining import SOURCES
 from ixsearch.search.objective import DIVERGENCE
 from ixsearch.search.plan import SearchProgress
@@ -126,14 +125,14 @@ def _budgets(settings: Settings, space: SearchSpace) -> tuple[int, ...]:
 
 def _open_study(settings: Settings, inputs: Inputs, space: SearchSpace) -> PatternStudy:
     objective = objective_for(settings.objective, inputs)
-    documents = digest_of(inputs.calibration, inputs.calibration_mix)
-    seed = settings.sources.seed
+    identity = study_identity(settings.sources, inputs, objective)
+    documents, seed = identity["documents"], identity["seed"]
     end = "" if objective.is_divergence else f"-{objective.name}"
     study = PatternStudy.open(
         settings.storage,
         settings.study_name or f"{Path(inputs.model.name).name}-{documents[:6]}-seed{seed}{end}",
         space,
-        study_identity(settings.sources, inputs, objective),
+        identity,
         documents=len(inputs.calibration),
         about={"ixsearch": __version__, "date": now(), **inputs.model.versions},
         objective=objective,
