@@ -19,7 +19,7 @@ from ixsearch.output.folder import check_output_folder
 from ixsearch.output.outcome import Outcome, Totals
 from ixsearch.output.progress import Report, RunProgress
 from ixsearch.output.write import write_outcome
-from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.patterns import IxsearchError
 from ixsearch.recommendation import Recommendation, recommend
 from ixsearch.search.budgets import default_budgets, parse_budgets, parse_retentions
 from ixsearch.search.chain import nested_patterns
@@ -151,8 +151,9 @@ def _judge(
     budgets: tuple[int, ...],
     progress: RunProgress,
 ) -> Outcome:
-    complete, nested = found.stopped is None, settings.nested
-    chosen = choose_finalists(found.scores, space, budgets, complete, nested)
+    nested = settings.nested
+    best = nested_patterns(found.scores, space, budgets) if nested else found.best
+    chosen = choose_finalists(found.scores, space, best, budgets, complete=found.stopped is None)
     if not chosen:
         raise IxsearchError(
             "the search ended before any pattern was scored: give it more --timeout or --n-trials"
@@ -184,17 +185,11 @@ def _judge(
         ),
         command=shlex.join(["ixsearch", *sys.argv[1:]]),
         constraints=constraint_words(space, nested),
-        nested=_chain(found, space, budgets) if nested else None,
+        nested=tuple(best.values()) if nested else None,
         outside=frozenset(t.pattern for t in trials if not space.contains(t.pattern)),
         objective=settings.objective,
         contests=tuple(contests(found.scores, space, budgets)),
     )
-
-
-def _chain(
-    found: SearchOutcome, space: SearchSpace, budgets: tuple[int, ...]
-) -> tuple[Pattern, ...]:
-    return tuple(nested_patterns(found.scores, space, budgets).values())
 
 
 def _stopped(found: SearchOutcome) -> list[str]:
