@@ -148,14 +148,7 @@ def documents_of(trials: Collection[FrozenTrial]) -> dict[Pattern, set[int]]:
 
 def about(pieces: Sequence[Proposal], trials: Collection[FrozenTrial]) -> list[FrozenTrial]:
     """Those trials that are about any of these."""
-    by_pattern: dict[str, list[Proposal]] = {}
-    for piece in pieces:
-        by_pattern.setdefault(piece.pattern.letters, []).append(piece)
-    return [
-        trial
-        for trial in trials
-        if any(_overlap(trial, p) for p in by_pattern.get(trial.user_attrs["pattern"], ()))
-    ]
+    return [trial for trial in trials if any(_overlap(trial, piece) for piece in pieces)]
 
 
 def _overlap(trial: FrozenTrial, piece: Proposal) -> bool:
