@@ -19,7 +19,7 @@ from ixsearch.search.study import FINISHED, PatternStudy
 
 UNFINISHED = (TrialState.WAITING, TrialState.RUNNING)
 ERRORS = 2
-"""So often may workers fail at the same piece."""
+"""So often may workers fail at the same document of a pattern."""
 
 
 class Queue:
@@ -122,8 +122,8 @@ class Queue:
                 self._fail(trial)
 
     def check_errors(self, pieces: Sequence[Proposal]) -> None:
-        """Raises `IxsearchError` when workers have failed at one of these, since this queue was
-        opened, as often as they may.
+        """Raises `IxsearchError` when workers have failed at one document of one of these, since
+        this queue was opened, as often as they may.
         """
         failed = [
             trial
@@ -132,10 +132,12 @@ class Queue:
         ]
         for piece in pieces:
             errors = [trial for trial in failed if _overlap(trial, piece)]
-            if len(errors) >= ERRORS:
+            counts = Counter(d for trial in errors for d in range(*trial.user_attrs["documents"]))
+            most = max((counts[d] for d in range(piece.start, piece.stop)), default=0)
+            if most >= ERRORS:
                 last = errors[-1].user_attrs
                 raise IxsearchError(
-                    f"{self._study.where}: workers failed {len(errors)} times at pattern"
+                    f"{self._study.where}: workers failed {most} times at pattern"
                     f" {piece.pattern}; the last, on {last['worker']['host']}: {last['error']}"
                 )
 
