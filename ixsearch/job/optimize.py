@@ -97,8 +97,9 @@ def _optimize(settings: Settings, progress: RunProgress) -> Outcome:
         timeout=settings.timeout,
         progress=_say(progress.phase("search")),
     )
-    outcome = _judge(settings, inputs, study, found, space, budgets, progress)
-    write_outcome(settings.out, outcome, study.optuna)
+    with storage_trouble(study.where):
+        outcome = _judge(settings, inputs, study, found, space, budgets, progress)
+        write_outcome(settings.out, outcome, study.optuna)
     return outcome
 
 
