@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ixsearch.job.clock import now
 from ixsearch.job.finals import play_finals
+from ixsearch.job.index_overlap import compare_indices
 from ixsearch.job.inputs import Inputs, Sources, load_inputs
 from ixsearch.job.kept_sources import to_attribute
 from ixsearch.job.objective import objective_for
@@ -161,6 +162,7 @@ def _judge(
         )
     seed = settings.sources.seed
     finals = play_finals(inputs, chosen, settings.tolerance, seed, progress)
+    index_overlap = compare_indices(inputs)
     progress.close()
     recommendation = recommend(finals.finalists, finals.judgement)
     trials = tuple(study.rows())
@@ -190,6 +192,7 @@ def _judge(
         outside=frozenset(t.pattern for t in trials if not space.contains(t.pattern)),
         objective=settings.objective,
         contests=tuple(contests(found.scores, space, budgets)),
+        index_overlap=index_overlap,
     )
 
 

@@ -119,7 +119,7 @@ def test_report_names_pattern_study_and_command(finished):
     text = (finished.out / "report.md").read_text()
     for word in (finished.said["recommendation"]["served"], finished.said["study"]["name"]):
         assert word in text
-    assert "front.png" in text
+    assert "front.png" in text and "## What the indices of layers have in common" in text
 
 
 def test_a_repeated_run_scores_nothing_and_finds_the_same(finished, tmp_path):
