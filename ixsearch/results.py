@@ -142,6 +142,17 @@ class DocumentSet:
 
 
 @dataclass(frozen=True)
+class IndexOverlap:
+    """How alike the selections of layers are, in all-F."""
+
+    shares: tuple[tuple[float, ...], ...]
+    """[layer][layer]: mean share of the indices of one that the other has too."""
+    documents: int
+    tokens: int
+    """Past `index_topk`, over which the mean is."""
+
+
+@dataclass(frozen=True)
 class TrialRow:
     """One pattern of the study."""
 

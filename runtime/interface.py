@@ -191,6 +191,15 @@ class Engine(Protocol):
         """Effects of every pair of layers; None where the engine cannot compute them."""
         ...
 
+    def index_overlap(self, documents: Sequence[Document]) -> np.ndarray:
+        """Mean share [L, L] of the indices of one layer that another has too, in the baseline, over
+        tokens past `index_topk`.
+
+        Raises:
+            IxsearchError: the engine cannot compare them; there is no such token.
+        """
+        ...
+
     def set_pattern(self, pattern: Pattern) -> None:
         """The pattern for `generate` and `measure`."""
         ...

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ixsearch.output.markdown import table
 from ixsearch.verdict.interval import Interval
 from search_study.interval import ratio_interval
 from search_study.plot import draw
@@ -32,7 +33,7 @@ def section(model: str, results: Sequence[Result], reference: str) -> list[str]:
     methods, budgets = by_method(results), budgets_of(results)
     others = {name: found for name, found in methods.items() if name != reference}
     compared = methods.get(reference, [])
-    share = f"of {reference}'s"
+    share, columns = f"of {reference}'s", " | ".join(f"{budget} F" for budget in budgets)
     return [
         f"## {model}",
         "",
@@ -40,22 +41,19 @@ def section(model: str, results: Sequence[Result], reference: str) -> list[str]:
         " token, over all documents of all seeds:",
         "",
         *table(
-            ["method", "seeds", "forwards", share, *(f"{budget} F" for budget in budgets)],
+            f"method | seeds | forwards | {share} | {columns}",
             [_row(name, found, compared, budgets) for name, found in methods.items()],
         ),
+        "",
         f"Held-out divergence against {reference}, on the same seeds and documents, with 95 %"
         " intervals over both (of one seed over its documents: they say nothing of other seeds):",
         "",
         *table(
-            ["method", "seeds", *(f"{budget} F" for budget in budgets)],
+            f"method | seeds | {columns}",
             [_compared(name, found, compared, budgets) for name, found in others.items()],
         ),
+        "",
     ]
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = [head, ["---"] * len(head), *rows]
-    return [*(f"| {' | '.join(cells)} |" for cells in lines), ""]
 
 
 def _row(

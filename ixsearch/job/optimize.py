@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ixsearch.job.clock import now
 from ixsearch.job.finals import play_finals
+from ixsearch.job.index_overlap import compare_indices
 from ixsearch.job.inputs import Inputs, Sources, load_inputs
 from ixsearch.job.kept_sources import to_attribute
 from ixsearch.job.objective import objective_for
@@ -19,14 +20,13 @@ from ixsearch.output.folder import check_output_folder
 from ixsearch.output.outcome import Outcome, Totals
 from ixsearch.output.progress import Report, RunProgress
 from ixsearch.output.write import write_outcome
-from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.patterns import IxsearchError
 from ixsearch.recommendation import Recommendation, recommend
 from ixsearch.search.budgets import default_budgets, parse_budgets, parse_retentions
 from ixsearch.search.chain import nested_patterns
 from ixsearch.search.constraints import Constraints, constraint_words
 from ixsearch.search.contest import contests
 from ixsearch.search.finalists import choose_finalists
-from ixsearch.search.identity import digest_of
 from ixsearch.search.joining import SOURCES
 from ixsearch.search.objective import DIVERGENCE
 from ixsearch.search.plan import SearchProgress
@@ -98,8 +98,9 @@ def _optimize(settings: Settings, progress: RunProgress) -> Outcome:
         timeout=settings.timeout,
         progress=_say(progress.phase("search")),
     )
-    outcome = _judge(settings, inputs, study, found, space, budgets, progress)
-    write_outcome(settings.out, outcome, study.optuna)
+    with storage_trouble(study.where):
+        outcome = _judge(settings, inputs, study, found, space, budgets, progress)
+        write_outcome(settings.out, outcome, study.optuna)
     return outcome
 
 
@@ -126,14 +127,14 @@ def _budgets(settings: Settings, space: SearchSpace) -> tuple[int, ...]:
 
 def _open_study(settings: Settings, inputs: Inputs, space: SearchSpace) -> PatternStudy:
     objective = objective_for(settings.objective, inputs)
-    documents = digest_of(inputs.calibration, inputs.calibration_mix)
-    seed = settings.sources.seed
+    identity = study_identity(settings.sources, inputs, objective)
+    documents, seed = identity["documents"], identity["seed"]
     end = "" if objective.is_divergence else f"-{objective.name}"
     study = PatternStudy.open(
         settings.storage,
         settings.study_name or f"{Path(inputs.model.name).name}-{documents[:6]}-seed{seed}{end}",
         space,
-        study_identity(settings.sources, inputs, objective),
+        identity,
         documents=len(inputs.calibration),
         about={"ixsearch": __version__, "date": now(), **inputs.model.versions},
         objective=objective,
@@ -152,14 +153,16 @@ def _judge(
     budgets: tuple[int, ...],
     progress: RunProgress,
 ) -> Outcome:
-    complete, nested = found.stopped is None, settings.nested
-    chosen = choose_finalists(found.scores, space, budgets, complete, nested)
+    nested = settings.nested
+    best = nested_patterns(found.scores, space, budgets) if nested else found.best
+    chosen = choose_finalists(found.scores, space, best, budgets, complete=found.stopped is None)
     if not chosen:
         raise IxsearchError(
             "the search ended before any pattern was scored: give it more --timeout or --n-trials"
         )
     seed = settings.sources.seed
     finals = play_finals(inputs, chosen, settings.tolerance, seed, progress)
+    index_overlap = compare_indices(inputs)
     progress.close()
     recommendation = recommend(finals.finalists, finals.judgement)
     trials = tuple(study.rows())
@@ -185,17 +188,12 @@ def _judge(
         ),
         command=shlex.join(["ixsearch", *sys.argv[1:]]),
         constraints=constraint_words(space, nested),
-        nested=_chain(found, space, budgets) if nested else None,
+        nested=tuple(best.values()) if nested else None,
         outside=frozenset(t.pattern for t in trials if not space.contains(t.pattern)),
         objective=settings.objective,
         contests=tuple(contests(found.scores, space, budgets)),
+        index_overlap=index_overlap,
     )
-
-
-def _chain(
-    found: SearchOutcome, space: SearchSpace, budgets: tuple[int, ...]
-) -> tuple[Pattern, ...]:
-    return tuple(nested_patterns(found.scores, space, budgets).values())
 
 
 def _stopped(found: SearchOutcome) -> list[str]:

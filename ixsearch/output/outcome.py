@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ixsearch.output.front import front
 from ixsearch.patterns import Pattern
 from ixsearch.recommendation import Recommendation
-from ixsearch.results import DocumentSet, Finalist, TrialRow
+from ixsearch.results import DocumentSet, Finalist, IndexOverlap, TrialRow
 from ixsearch.runtime.interface import ModelInfo, Workload
 from ixsearch.search.contest import Contest
 
@@ -56,6 +56,8 @@ class Outcome:
     objective: str = "divergence"
     """What the search minimised: that, loss or accuracy."""
     contests: tuple[Contest, ...] = ()
+    index_overlap: IndexOverlap | None = None
+    """None: the engine cannot compare the indices of layers."""
 
     @property
     def baseline(self) -> Finalist:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ixsearch.output import figures as fig
 from ixsearch.output.contests import contests_section
+from ixsearch.output.index_overlap import overlap_section
 from ixsearch.output.markdown import cell, line, table
 from ixsearch.output.outcome import Outcome
 from ixsearch.output.provenance import files, measured_on, search
@@ -26,6 +27,7 @@ def report(outcome: Outcome, picture: str | None, note: str = "") -> str:
         _speed(outcome),
         _front(outcome, picture, note),
         contests_section(outcome),
+        overlap_section(outcome),
         measured_on(outcome),
         search(outcome),
         files(outcome),

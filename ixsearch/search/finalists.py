@@ -9,8 +9,6 @@ from ixsearch.mix import ONE_SET, Mix
 from ixsearch.patterns import Pattern
 from ixsearch.results import Quality
 from ixsearch.runtime.interface import DocumentScore
-from ixsearch.search.chain import nested_patterns
-from ixsearch.search.ranking import best_patterns
 from ixsearch.search.score import TrialScore
 from ixsearch.search.space import SearchSpace
 
@@ -33,17 +31,16 @@ class Chosen:
 def choose_finalists(
     scores: Mapping[Pattern, TrialScore],
     space: SearchSpace,
+    best: Mapping[int, Pattern],
     budgets: Sequence[int],
     complete: bool = True,
-    nested: bool = False,
 ) -> list[Chosen]:
     """The baseline, then each budget's best and uniform pattern, most F first.
 
-    A pattern appears once, under the first origin it has; one that was never scored is left out.
+    `best`: of each budget that has one. A pattern appears once, under the first origin it has; one
+    that was never scored is left out.
     Of a search that is not `complete`, a uniform pattern without a rival is no search result.
-    `nested`: the best are those of the best chain.
     """
-    best = (nested_patterns if nested else best_patterns)(scores, space, budgets)
     wanted = [(space.baseline, "baseline")]
     for budget in sorted(set(budgets), reverse=True):
         if budget in best and (complete or best[budget] != space.uniform(budget)):

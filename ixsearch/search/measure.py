@@ -112,14 +112,14 @@ class Measurer(Scorer):
         if free and workers:
             self._is_shared = True
             self._queue.put(shares(free, workers + 1), self._near)
-        elif free:
-            self._score(self.study.begin(slices(free)[0]), clock)
+            return True
+        if free:
+            trials = self._queue.begin(slices(free)[0])
         elif trials := self._queue.claim(about(left, unfinished)):
             self._is_shared = True
+        if trials:
             self._score(trials, clock)
-        else:
-            return False
-        return True
+        return bool(trials)
 
     def _left(self, pieces: Sequence[Proposal]) -> list[Proposal]:
         """What is not finished of these by now."""

@@ -45,17 +45,10 @@ class Objective:
         return self.name == "divergence"
 
     def sums(self, rows: Sequence[DocumentScore]) -> list[float]:
-        """Of each of the first documents. Their weighted sum, over that of the counts, is the
-        mean; weights are in it."""
-        match self.name:
-            case "loss":
-                sums = [row.loss_sum for row in rows]
-            case "accuracy":
-                seen = zip(rows, self.visible, strict=False)
-                sums = [_wrong(row, visible) + _tie(row, visible) for row, visible in seen]
-            case _:
-                sums = [row.divergence_sum for row in rows]
-        return [f * s for f, s in zip(self.mix.factors(self.counts(rows)), sums, strict=True)]
+        """Of each of the first documents. Their sum, over that of the counts, is the mean: weights
+        are in it."""
+        factors = self.mix.factors(self.counts(rows))
+        return [f * s for f, s in zip(factors, self._unweighted(rows), strict=True)]
 
     def counts(self, rows: Sequence[DocumentScore]) -> list[int]:
         """Scored tokens of each of the first documents, or answers."""
@@ -65,8 +58,7 @@ class Objective:
 
     def mean(self, rows: Sequence[DocumentScore]) -> float:
         """Over the first documents; 0 where nothing was counted."""
-        counts = sum(self.counts(rows))
-        return sum(self.sums(rows)) / counts if counts else 0.0
+        return self.mix.mean(self._unweighted(rows), self.counts(rows))
 
     def above(self, rows: Sequence[DocumentScore], reference: Sequence[DocumentScore]) -> float:
         """The mean less that of all-F on the same documents. Of a divergence that is itself.
@@ -95,6 +87,17 @@ class Objective:
     def coarse(self, logarithm: np.ndarray | float) -> np.ndarray | float:
         """The same scale, but flat where nobody minds: what gains are measured on."""
         return np.logaddexp(logarithm, np.log(UNSEEN)) if self.is_divergence else logarithm
+
+    def _unweighted(self, rows: Sequence[DocumentScore]) -> list[float]:
+        """What of each of the first documents adds up."""
+        match self.name:
+            case "loss":
+                return [row.loss_sum for row in rows]
+            case "accuracy":
+                seen = zip(rows, self.visible, strict=False)
+                return [_wrong(row, visible) + _tie(row, visible) for row, visible in seen]
+            case _:
+                return [row.divergence_sum for row in rows]
 
 
 DIVERGENCE = Objective()

@@ -15,10 +15,11 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.search.pieces import Proposal
 from ixsearch.search.presence import Roster
-from ixsearch.search.study import PatternStudy
+from ixsearch.search.study import FINISHED, PatternStudy
 
+UNFINISHED = (TrialState.WAITING, TrialState.RUNNING)
 ERRORS = 2
-"""So often may workers fail at the same piece."""
+"""So often may workers fail at the same document of a pattern."""
 
 
 class Queue:
@@ -33,28 +34,42 @@ class Queue:
         self._since = len(study.optuna.get_trials(deepcopy=False))
 
     def put(self, shares: Sequence[Sequence[Proposal]], near: Sequence[Pattern] = ()) -> None:
-        """Add them, each to be claimed as a whole. `near`: what an engine should keep near."""
-        letters = [p.letters for p in near]
+        """Add them, each to be claimed as a whole. `near`: what an engine should keep near.
+
+        What another search has put first meanwhile is withdrawn again.
+        """
+        letters, names = [p.letters for p in near], set()
         pieces = Counter(proposal.pattern for share in shares for proposal in share)
         for share in shares:
-            name = uuid4().hex[:8]
+            names.add(name := uuid4().hex[:8])
             for proposal in share:
                 is_part = pieces[proposal.pattern] > 1
                 self._study.add(
                     proposal, TrialState.WAITING, is_part=is_part, share=name, near=letters
                 )
+        for trial in self._come_second():
+            if trial.state == TrialState.WAITING and trial.user_attrs["share"] in names:
+                self._fail(trial)
+
+    def begin(self, proposals: Sequence[Proposal]) -> list[Trial]:
+        """Adds them as running trials of this process, but for what another search is about."""
+        begun = self._study.begin(proposals)
+        try:
+            second = {trial.number for trial in self._come_second()}
+            self._study.abandon([trial for trial in begun if trial.number in second])
+        except BaseException:
+            self._study.abandon(begun)
+            raise
+        return [trial for trial in begun if trial.number not in second]
 
     def unfinished(self) -> list[FrozenTrial]:
         """Trials of ours that wait or run, whoever works on them."""
-        found = self._optuna.get_trials(
-            deepcopy=False, states=(TrialState.WAITING, TrialState.RUNNING)
-        )
-        return [t for t in found if self._is_ours(t)]
+        return self._ours(UNFINISHED)
 
     def claim(self, unfinished: Collection[FrozenTrial]) -> list[Trial]:
         """A share, or what is left of it; nothing when all are others'."""
         waiting = sorted(
-            (t for t in unfinished if t.state == TrialState.WAITING),
+            (t for t in first_come(unfinished) if t.state == TrialState.WAITING),
             key=lambda t: (t.user_attrs["share"], t.number),
         )
         shares = [list(share) for _, share in groupby(waiting, lambda t: t.user_attrs["share"])]
@@ -107,8 +122,8 @@ class Queue:
                 self._fail(trial)
 
     def check_errors(self, pieces: Sequence[Proposal]) -> None:
-        """Raises `IxsearchError` when workers have failed at one of these, since this queue was
-        opened, as often as they may.
+        """Raises `IxsearchError` when workers have failed at one document of one of these, since
+        this queue was opened, as often as they may.
         """
         failed = [
             trial
@@ -117,16 +132,28 @@ class Queue:
         ]
         for piece in pieces:
             errors = [trial for trial in failed if _overlap(trial, piece)]
-            if len(errors) >= ERRORS:
+            counts = Counter(d for trial in errors for d in range(*trial.user_attrs["documents"]))
+            most = max((counts[d] for d in range(piece.start, piece.stop)), default=0)
+            if most >= ERRORS:
                 last = errors[-1].user_attrs
                 raise IxsearchError(
-                    f"{self._study.where}: workers failed {len(errors)} times at pattern"
+                    f"{self._study.where}: workers failed {most} times at pattern"
                     f" {piece.pattern}; the last, on {last['worker']['host']}: {last['error']}"
                 )
 
     def _fail(self, trial: FrozenTrial) -> None:
         with suppress(UpdateFinishedTrialError):
             self._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+
+    def _come_second(self) -> list[FrozenTrial]:
+        """Trials of pieces that an earlier one is about, which may have ended meanwhile."""
+        trials = self._ours((*UNFINISHED, *FINISHED))
+        first = {trial.number for trial in first_come(trials)}
+        return [trial for trial in trials if trial.number not in first]
+
+    def _ours(self, states: Collection[TrialState]) -> list[FrozenTrial]:
+        found = self._optuna.get_trials(deepcopy=False, states=states)
+        return [t for t in found if self._is_ours(t)]
 
     def _is_ours(self, trial: FrozenTrial) -> bool:
         """Not one that somebody put in the study by Optuna's means."""
@@ -146,16 +173,22 @@ def documents_of(trials: Collection[FrozenTrial]) -> dict[Pattern, set[int]]:
     return out
 
 
+def first_come(trials: Collection[FrozenTrial]) -> list[FrozenTrial]:
+    """Those of no document that an earlier one of the pattern has: two searches may ask for it."""
+    taken: dict[str, set[int]] = {}
+    first = []
+    for trial in sorted(trials, key=lambda t: t.number):
+        documents = set(range(*trial.user_attrs["documents"]))
+        before = taken.setdefault(trial.user_attrs["pattern"], set())
+        if not documents & before:
+            before |= documents
+            first.append(trial)
+    return first
+
+
 def about(pieces: Sequence[Proposal], trials: Collection[FrozenTrial]) -> list[FrozenTrial]:
     """Those trials that are about any of these."""
-    by_pattern: dict[str, list[Proposal]] = {}
-    for piece in pieces:
-        by_pattern.setdefault(piece.pattern.letters, []).append(piece)
-    return [
-        trial
-        for trial in trials
-        if any(_overlap(trial, p) for p in by_pattern.get(trial.user_attrs["pattern"], ()))
-    ]
+    return [trial for trial in trials if any(_overlap(trial, piece) for piece in pieces)]
 
 
 def _overlap(trial: FrozenTrial, piece: Proposal) -> bool:

@@ -18,6 +18,8 @@ from ixsearch.search.study import PatternStudy
 from ixsearch.search.wait import Patience
 
 ASK_EVERY_S = 1.0
+LINGER_S = 60.0
+"""So long a worker waits for somebody to resume a search that was over before it came."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ def work(
 ) -> Work:
     """Works for the search of a study until that is over.
 
+    One that was over before may be resumed: that is waited for, `LINGER_S` or `idle_timeout`.
     Whatever interrupts it, what it has claimed waits again for others. An error ends it, and is
     kept with the trials that it happened in, since the next worker may meet it too.
 
@@ -71,7 +74,7 @@ def work(
     with storage_trouble(study.where), Presence(study.optuna, WORKER):
         while (worked := worker.take_turn()) or not idle.is_over():
             if worked:
-                idle = _Idle(study, idle_timeout)
+                idle = _Idle(study, idle_timeout, has_met=True)
             patience.after(worked)
     return worker.done
 
@@ -79,13 +82,14 @@ def work(
 class _Idle:
     """The time since there was something to do."""
 
-    def __init__(self, study: PatternStudy, timeout: float) -> None:
+    def __init__(self, study: PatternStudy, timeout: float, has_met: bool = False) -> None:
         self._study = study
         self._timeout = timeout
         self._roster = Roster(study.optuna)
-        self._last = time.monotonic()
-        """When there was a search."""
-        self._next = self._last
+        self._has_met = has_met
+        """Was there a search since this worker came?"""
+        self._last = self._next = time.monotonic()
+        """When there was one, or it came; when to look again."""
 
     def is_over(self) -> bool:
         """Is the search? Asks the storage once a second. Raises `IxsearchError`: there is none."""
@@ -96,10 +100,13 @@ class _Idle:
         is_over = self._study.is_over()
         self._roster.look()
         if self._roster.others(PROPOSER):  # another search of the study may go on
-            self._last = now
-        elif is_over:
-            return True
-        elif now - self._last > self._timeout:
+            self._has_met, self._last = True, now
+            return False
+        waited = now - self._last
+        if is_over:
+            return self._has_met or waited >= min(LINGER_S, self._timeout)
+        self._has_met = True
+        if waited > self._timeout:
             raise IxsearchError(
                 f"{self._study.where}: nothing to do, and no ixsearch optimize for"
                 f" {self._timeout:g} s: start that again, then this; or wait longer with"

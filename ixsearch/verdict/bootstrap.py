@@ -16,7 +16,7 @@ from ixsearch.verdict.paired import Paired
 
 RESAMPLES = 4000
 FEWEST_DOCUMENTS = 5
-"""With fewer, resamples repeat each other: no interval is given."""
+"""With fewer that have a denominator, resamples repeat each other: no interval is given."""
 
 
 def ratio_interval(
@@ -29,10 +29,13 @@ def ratio_interval(
     """Interval for sum(numerator) / sum(denominator), two-sided; None with too few documents.
 
     Documents are drawn whole, with both their sums, so that what is paired stays paired and
-    questions or tokens of one document need not be independent of each other.
+    questions or tokens of one document need not be independent of each other. Documents with
+    neither sum, of which nothing is scored, are left out.
     """
+    counts_D = (numerator_D != 0) | (denominator_D != 0)
+    numerator_D, denominator_D = numerator_D[counts_D], denominator_D[counts_D]
     documents = len(numerator_D)
-    if documents < FEWEST_DOCUMENTS or not _usable(numerator_D, denominator_D):
+    if not _usable(numerator_D, denominator_D):
         return None
     estimate, error = _ratio(numerator_D[None], denominator_D[None])
     centre, spread = float(estimate[0]), float(error[0])
@@ -80,13 +83,19 @@ def relative_loss_interval(
 
 
 def _ratio(numerator_RD: np.ndarray, denominator_RD: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ratio of sums and its standard error, from the residuals of the documents."""
+    """Ratio of sums and its standard error, from the residuals of the documents.
+
+    Endless, with no error, where documents are drawn whose denominators are all 0.
+    """
     documents = numerator_RD.shape[-1]
-    total_R = denominator_RD.sum(-1)
-    ratio_R = numerator_RD.sum(-1) / total_R
+    sum_R, total_R = numerator_RD.sum(-1), denominator_RD.sum(-1)
+    some_R = total_R > 0
+    ratio_R = sum_R / np.where(some_R, total_R, 1.0)
     rest_RD = numerator_RD - ratio_R[:, None] * denominator_RD
     scale = documents / (documents - 1)
-    return ratio_R, np.sqrt(scale * np.square(rest_RD).sum(-1)) / total_R
+    error_R = np.sqrt(scale * np.square(rest_RD).sum(-1)) / np.where(some_R, total_R, 1.0)
+    endless_R = np.copysign(np.inf, sum_R)
+    return np.where(some_R, ratio_R, endless_R), np.where(some_R, error_R, 0.0)
 
 
 def _studentised(distance_R: np.ndarray, errors_R: np.ndarray, spread: float) -> np.ndarray:
@@ -98,4 +107,5 @@ def _studentised(distance_R: np.ndarray, errors_R: np.ndarray, spread: float) ->
 
 def _usable(numerator_D: np.ndarray, denominator_D: np.ndarray) -> bool:
     finite = np.isfinite(numerator_D).all() and np.isfinite(denominator_D).all()
-    return bool(finite and denominator_D.min() >= 0 and denominator_D.sum() > 0)
+    positive = (denominator_D > 0).sum()
+    return bool(finite and positive >= FEWEST_DOCUMENTS and denominator_D.min() >= 0)

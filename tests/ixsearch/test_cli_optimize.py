@@ -9,13 +9,14 @@ import shutil
 
 import pytest
 import yaml
+from optuna.exceptions import StorageInternalError
 
 from ixsearch.patterns import Pattern, read_pattern_file
 from ixsearch.runtime.engine import NativeEngine
 from ixsearch.search.constraints import NESTED
 from ixsearch.search.strategy import SEARCHES, proposers
 
-from .job.small import LAYERS, TOPK, copy_storage, finished_trials, make_documents, run
+from .job.small import LAYERS, TOPK, copy_storage, finished_trials, make_documents, refused, run
 
 FILES = {
     ".ixsearch-output.json",
@@ -118,7 +119,7 @@ def test_report_names_pattern_study_and_command(finished):
     text = (finished.out / "report.md").read_text()
     for word in (finished.said["recommendation"]["served"], finished.said["study"]["name"]):
         assert word in text
-    assert "front.png" in text
+    assert "front.png" in text and "## What the indices of layers have in common" in text
 
 
 def test_a_repeated_run_scores_nothing_and_finds_the_same(finished, tmp_path):
@@ -173,6 +174,20 @@ def test_n_trials_then_more(finished, tmp_path, monkeypatch):
     assert before.items() <= trials.items()
     assert trials == finished_trials(finished.storage)
     assert rest["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    "where", ["ixsearch.search.study.PatternStudy.rows", "ixsearch.output.write.draw_front"]
+)
+def test_a_storage_that_fails_after_the_search_is_said_so(finished, tmp_path, monkeypatch, where):
+    def fail(*_):
+        raise StorageInternalError("no connection")
+
+    monkeypatch.setattr(where, fail)
+    storage = copy_storage(finished.storage, tmp_path / "study.db")
+    text = refused(*finished.args, "--storage", storage, "--out", tmp_path / "out")
+    assert "the storage failed; finished trials are kept: repeat the command" in text
+    assert not (tmp_path / "out").exists()
 
 
 def test_only_the_baseline(finished, tmp_path):

@@ -97,8 +97,9 @@ def test_nor_by_accuracy_over_weighted_sets(small, answered, tmp_path):
     assert len({row["value"] for row in found["front"]}) > 1
 
 
-def test_a_worker_of_a_finished_search_ends_at_once(finished):
-    code, out, err = run("worker", "--storage", finished.storage, "--device", "cpu")
+def test_a_worker_of_a_finished_search_that_is_not_to_wait_ends_at_once(finished):
+    args = ("--storage", finished.storage, "--device", "cpu", "--idle-timeout", 0)
+    code, out, err = run("worker", *args)
     assert code == 0, err
     assert "is over: 0 trials done" in out
     assert "joining study" in err

@@ -168,6 +168,23 @@ def test_the_second_error_at_a_piece_is_raised(study):
     Queue(study).check_errors(whole(A))  # errors of before this call
 
 
+def test_errors_at_different_documents_of_a_pattern_are_not_of_one_piece(study):
+    """Two workers with too little memory, say; what they could not do, another may."""
+    queue = Queue(study)
+
+    def fail_at(*documents):
+        queue.put([[Proposal(A, "greedy", *documents)]])
+        study.abandon(queue.claim(queue.unfinished()), "out of memory")
+
+    fail_at(0, 3)
+    fail_at(3, 6)
+    queue.check_errors(whole(A))
+    fail_at(2, 4)
+    with pytest.raises(IxsearchError, match="failed 2 times at pattern FFSS"):
+        queue.check_errors(whole(A))
+    queue.check_errors([Proposal(A, "greedy", 4, 6)])
+
+
 def test_about_and_documents_of(study):
     queue = Queue(study)
     queue.put([[Proposal(A, "x", 0, 2)], [Proposal(A, "x", 4, 6)], [Proposal(B, "x", 0, 6)]])

@@ -1,5 +1,7 @@
 """One worker, in the process of the test."""
 
+import time
+
 import pytest
 from optuna.trial import TrialState
 
@@ -67,6 +69,40 @@ def test_it_stays_while_another_search_of_the_study_goes_on(study, monkeypatch):
             study.optuna.set_user_attr(_key(about), None)
 
     assert work_for(study, FakeEngine(), progress=wait).trials == 3
+
+
+@pytest.fixture
+def finished():
+    """A study whose search is over, as is known of earlier."""
+    study = fake_engine.open_study(memory(), SPACE)
+    study.announce(over=True)
+    return study
+
+
+def test_it_waits_a_little_for_a_search_to_be_resumed(finished, monkeypatch):
+    monkeypatch.setattr("ixsearch.search.work.ASK_EVERY_S", 0.0)
+    waits = []
+
+    def wait(at):
+        if at.patterns:
+            return
+        waits.append(at)
+        if len(waits) == 3:
+            finished.announce(over=False)
+            Queue(finished).put([[Proposal(C, "greedy", 0, 6)]])
+        elif len(waits) == 5:
+            finished.announce(over=True)
+
+    assert work_for(finished, FakeEngine(), progress=wait).trials == 1
+
+
+def test_but_not_for_ever(finished, monkeypatch):
+    monkeypatch.setattr("ixsearch.search.work.ASK_EVERY_S", 0.0)
+    monkeypatch.setattr("ixsearch.search.work.LINGER_S", 0.3)
+    for timeout, least, most in ((60, 0.3, 30), (0, 0, 0.3)):
+        began = time.monotonic()
+        assert work_for(finished, FakeEngine(), idle_timeout=timeout).trials == 0
+        assert least <= time.monotonic() - began < most
 
 
 def test_without_a_search_it_ends_after_a_while(study):

@@ -62,6 +62,28 @@ def test_few_documents_have_none():
     assert ratio_interval(SUMS[: few + 1], TOKENS[: few + 1]) is not None
 
 
+@pytest.mark.filterwarnings("error")
+def test_documents_that_score_nothing_change_nothing():
+    """As held-out texts may that end before index_topk."""
+    nothing = np.zeros(40)
+    found = ratio_interval(np.append(SUMS, nothing), np.append(TOKENS, nothing))
+    assert found == ratio_interval(SUMS, TOKENS)
+    few = FEWEST_DOCUMENTS - 1
+    assert ratio_interval(np.append(SUMS[:few], nothing), np.append(TOKENS[:few], nothing)) is None
+    assert ratio_interval(nothing, nothing) is None
+
+
+@pytest.mark.filterwarnings("error")
+def test_documents_without_a_denominator_may_be_drawn_alone():
+    """Documents that all-F predicts perfectly, say, and the pattern does not."""
+    extra, reference = np.ones(60), np.zeros(60)
+    reference[:5] = (7.0, 5.0, 8.0, 6.0, 4.0)
+    found = ratio_interval(extra, reference)
+    assert found.estimate == 2 and found.low <= 2 <= found.high
+    assert not np.isnan(found.low) and not np.isnan(found.high)
+    assert ratio_interval(extra, np.where(reference == 4, 0, reference)) is None
+
+
 @pytest.mark.parametrize("broken", [np.nan, np.inf])
 def test_what_is_not_finite_has_none(broken):
     assert ratio_interval(np.where(np.arange(30) == 7, broken, SUMS), TOKENS) is None
