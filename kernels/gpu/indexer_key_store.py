@@ -110,7 +110,7 @@ def _key_kernel(
         partner = tl.load(from_rows + other, mask=live & (d < 2 * PAIRS), other=0.0)
         partner = _normed(partner.to(tl.float32), mean, rate, weight, bias, other, d < 2 * PAIRS)
     cos_rows, sin_rows = cos + token[:, None] * cos_token, sin + token[:, None] * sin_token
-    c, s = angles_of(cos_rows, sin_rows, d, live, PAIRS, INTERLEAVED)
+    c, s = angles_of(cos_rows, sin_rows, stored[:, None], PAIRS, INTERLEAVED, TOKENS, DIMS)
     x = turned(x, partner, c, s, d, PAIRS)
     if HADAMARD_PASSES:
         x = rotated_by_hadamard(x, TOKENS, D, HADAMARD_PASSES)

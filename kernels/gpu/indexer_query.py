@@ -60,9 +60,8 @@ def _query_kernel(
     else:
         rotated = live & (d < 2 * PAIRS)
         partner = tl.load(from_rows + partner_in_half(d, PAIRS), mask=rotated, other=0.0)
-    c, s = angles_of(
-        cos + token * cos_token, sin + token * sin_token, d, d >= 0, PAIRS, INTERLEAVED
-    )
+    cos_row, sin_row = cos + token * cos_token, sin + token * sin_token
+    c, s = angles_of(cos_row, sin_row, True, PAIRS, INTERLEAVED, 1, DIMS)
     x = turned(x, partner.to(tl.float32), c, s, d, PAIRS)
     if HADAMARD_PASSES:
         x = rotated_by_hadamard(x, HEADS, D, HADAMARD_PASSES)
@@ -122,12 +121,16 @@ def indexer_query(
         LEAST=INDEX_LEAST,
         HEADS=block,
         DIMS=triton.next_power_of_2(dims),
-        num_warps=4,
+        num_warps=8,
         enable_fp_fusion=False,  # else the last bits are not the twin's
     )
     return out, out_weights
 
 
 def _heads_a_program(rows: int, heads: int) -> int:
-    """4, so that one token's 64 rows go to 16 multiprocessors; 32 where memory is the limit."""
-    return 4 if rows <= FEW_ROWS else min(32, triton.next_power_of_2(heads))
+    """8, so that one token's 64 rows go to 8 multiprocessors; 32 where memory is the limit.
+
+    With 8 warps a row of angles has fewer values than a program has threads: only then does the
+    compiler keep the query where it was loaded, and moves nothing through shared memory.
+    """
+    return min(8 if rows <= FEW_ROWS else 32, triton.next_power_of_2(heads))

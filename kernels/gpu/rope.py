@@ -46,11 +46,11 @@ def _rope_kernel(
         partner = tl.load(from_rows + other, mask=live, other=0.0).to(tl.float32)
     if SHARED:
         cos_rows, sin_rows = cos + outer * cos_outer, sin + outer * sin_outer
-        c, s = angles_of(cos_rows, sin_rows, d, d >= 0, PAIRS, INTERLEAVED)
+        c, s = angles_of(cos_rows, sin_rows, True, PAIRS, INTERLEAVED, 1, DIMS)
     else:
         cos_rows = cos + outer * cos_outer + row * cos_row
         sin_rows = sin + outer * sin_outer + row * sin_row
-        c, s = angles_of(cos_rows, sin_rows, d, live, PAIRS, INTERLEAVED)
+        c, s = angles_of(cos_rows, sin_rows, row < rows, PAIRS, INTERLEAVED, ROWS, DIMS)
     to_rows = out + (outer * rows + row) * (2 * PAIRS)
     tl.store(to_rows + d, turned(value, partner, c, s, d, PAIRS), mask=live)
 
@@ -94,4 +94,4 @@ def _outer_and_rows(x: torch.Tensor, leading: torch.Size) -> torch.Tensor:
         x = x.expand(*leading, x.shape[-1])
     if len(leading) == 2:
         return x
-    return x[None] if len(leading) == 1 else x.reshape(-1, *x.shape[-2:])
+    return x.reshape(-1, leading[-1] if leading else 1, x.shape[-1])

@@ -21,16 +21,33 @@ def swapped_neighbours(x, ROWS: tl.constexpr, DIMS: tl.constexpr):
 
 
 @triton.jit
-def angles_of(rows_cos, rows_sin, d, live, PAIRS: tl.constexpr, INTERLEAVED: tl.constexpr):
-    """cos and signed sin of each dim; the sign is minus at the first dim of a pair."""
+def angles_of(
+    rows_cos,
+    rows_sin,
+    live,
+    PAIRS: tl.constexpr,
+    INTERLEAVED: tl.constexpr,
+    ROWS: tl.constexpr,
+    DIMS: tl.constexpr,
+):
+    """cos and signed sin [ROWS, DIMS]; the sign is minus at the first dim of a pair.
+
+    Triton's -sin is 0 - sin, which makes no -0 of 0 as the twin does.
+
+    rows_cos, rows_sin: where the angles of each row begin, [ROWS, 1]; live: rows that have any.
+    """
     if INTERLEAVED:
-        pair, first = d // 2, d % 2 == 0
-    else:
-        pair, first = tl.where(d < PAIRS, d, d - PAIRS), d < PAIRS
+        pair = tl.arange(0, DIMS // 2)[None, :]
+        cos = tl.load(rows_cos + pair, mask=live & (pair < PAIRS), other=1.0).to(tl.float32)
+        sin = tl.load(rows_sin + pair, mask=live & (pair < PAIRS), other=0.0).to(tl.float32)
+        cos, sin = tl.join(cos, cos), tl.join(sin * -1.0, sin)
+        return tl.reshape(cos, (ROWS, DIMS)), tl.reshape(sin, (ROWS, DIMS))
+    d = tl.arange(0, DIMS)[None, :]
+    pair = tl.where(d < PAIRS, d, d - PAIRS)
     live = live & (d < 2 * PAIRS)
     cos = tl.load(rows_cos + pair, mask=live, other=1.0).to(tl.float32)
     sin = tl.load(rows_sin + pair, mask=live, other=0.0).to(tl.float32)
-    return cos, tl.where(first, -sin, sin)
+    return cos, tl.where(d < PAIRS, sin * -1.0, sin)
 
 
 @triton.jit
