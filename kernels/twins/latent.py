@@ -32,6 +32,8 @@ def latent_store(
         cache: float [blocks, block size, R + P] or `fp8_ds_mla` rows, uint8; written in place.
         slots_T: slot of each token, block x block size + offset; negative ones are skipped.
     """
+    if not len(slots_T):
+        return  # rows of bytes cannot be made of none: such tensors have strides of 0
     live = slots_T >= 0
     if cache.dtype == torch.uint8:
         rows = _fp8_rows(ckv_TR, kpe_TP)

@@ -15,14 +15,22 @@ def rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, layout: str) -> 
 
     Returns:
         [..., P] in x's dtype and layout; angles are applied in float32 or wider.
+
+    Raises:
+        ValueError: another layout.
     """
     wide = x.to(cos.dtype)
-    if layout == "interleaved":
+    if is_interleaved(layout):
         a, b = wide[..., 0::2], wide[..., 1::2]
         out = torch.stack((a * cos - b * sin, b * cos + a * sin), -1).flatten(-2)
-    elif layout == "half":
+    else:
         a, b = wide.chunk(2, -1)
         out = torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
-    else:
-        raise ValueError(f"unknown RoPE layout {layout!r}: interleaved or half")
     return out.to(x.dtype)
+
+
+def is_interleaved(layout: str) -> bool:
+    """Which of the two layouts it is; ValueError where it is none."""
+    if layout not in ("interleaved", "half"):
+        raise ValueError(f"unknown RoPE layout {layout!r}: interleaved or half")
+    return layout == "interleaved"

@@ -10,6 +10,8 @@ import torch
 
 from ixsearch import kernels
 
+from .interpreter_rounding import round_as_a_gpu
+
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # read when a kernel's module is imported
 
@@ -17,13 +19,15 @@ PAIR = ["torch", "triton", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
 @pytest.fixture(params=PAIR)
-def pair(request):
+def pair(request, monkeypatch):
     """Forces one of the two; under `cuda` new tensors lie on the device."""
     on_device = request.param == "cuda"
     if on_device and not torch.cuda.is_available():
         pytest.skip("needs a CUDA device")
     if request.param == "triton" and torch.cuda.is_available():
         pytest.skip("runs on the device instead")
+    if request.param == "triton":
+        round_as_a_gpu(monkeypatch)
     torch.set_default_device("cuda" if on_device else "cpu")
     with kernels.backend("torch" if request.param == "torch" else "triton"):
         yield request.param

@@ -17,12 +17,9 @@ from ixsearch.kernels import (
 from ixsearch.kernels.twins.key_pages import key_pages
 
 from . import fp8_reading as reading
+from .draws import randn
 
 BLOCK = 64
-
-
-def randn(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def uint8_cache(blocks, width, block=BLOCK):
@@ -41,6 +38,7 @@ def test_dims_follow_from_the_bytes_a_token(dims):
     assert values.shape == (2, BLOCK, dims) and scales.shape == (2, BLOCK, -(-dims // 128))
 
 
+@pytest.mark.usefixtures("pair")
 @pytest.mark.parametrize("dims", [32, 128, 200])
 def test_key_pages_are_planar(dims):
     """Written through the operation, read as bytes: first all keys of a page, then all scales."""
@@ -51,7 +49,7 @@ def test_key_pages_are_planar(dims):
     slots = torch.tensor([130, 0, 63, 64, 191])
     indexer_key_store(k, weight, bias, 1e-6, cos, sin, "half", cache, slots)
     normed = F.layer_norm(k, (dims,), weight, bias, 1e-6)
-    keys = torch.cat((rope(normed[:, :4], cos, sin, "half"), normed[:, 4:]), -1).numpy()
+    keys = torch.cat((rope(normed[:, :4], cos, sin, "half"), normed[:, 4:]), -1).cpu().numpy()
     pages = np.full((3, BLOCK * fp8_key_bytes(dims)), 0xFF, np.uint8)
     groups = -(-dims // 128)
     for key, slot in zip(keys, slots.tolist(), strict=True):
@@ -60,9 +58,10 @@ def test_key_pages_are_planar(dims):
         pages[page, offset * dims :][:dims] = np.frombuffer(codes, np.uint8)
         start = BLOCK * dims + offset * groups * 4
         pages[page, start : start + groups * 4] = np.frombuffer(scales, np.uint8)
-    assert np.array_equal(cache.view(3, -1).numpy(), pages)
+    assert np.array_equal(cache.view(3, -1).cpu().numpy(), pages)
 
 
+@pytest.mark.usefixtures("pair")
 @pytest.mark.parametrize(("latent", "rotated"), [(96, 16), (512, 64), (200, 10), (129, 2)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_latent_rows(latent, rotated, dtype):
@@ -73,13 +72,14 @@ def test_latent_rows(latent, rotated, dtype):
     slots = [127, 0, 64, 5]
     latent_store(ckv, kpe, cache, torch.tensor(slots))
     want = np.full((2 * BLOCK, width), 0xFF, np.uint8)
-    for row, tail, slot in zip(ckv.float(), kpe.float(), slots, strict=True):
+    for row, tail, slot in zip(ckv.float().cpu(), kpe.float().cpu(), slots, strict=True):
         codes, scales = reading.coded(row.numpy(), reading.latent_scale)
         packed = codes + scales + reading.bfloat16_bytes(tail)
         want[slot] = np.frombuffer(packed, np.uint8)
-    assert np.array_equal(cache.view(-1, width).numpy(), want)
+    assert np.array_equal(cache.view(-1, width).cpu().numpy(), want)
 
 
+@pytest.mark.usefixtures("pair")
 @pytest.mark.parametrize("fp8", [False, True])
 def test_negative_slots_are_not_written(fp8):
     latent = uint8_cache(1, fp8_latent_bytes(8, 4)) if fp8 else torch.full((1, BLOCK, 12), 7.0)

@@ -6,6 +6,10 @@ import torch.nn.functional as F
 
 from ixsearch.kernels import indexer_key_store, indexer_query, rope
 
+from .draws import randn
+
+pytestmark = pytest.mark.usefixtures("pair")
+
 
 def angles(tokens, pairs):
     turn = torch.arange(tokens)[:, None] * torch.tensor([1.0, 0.3, 0.05, 0.01])[:pairs]
@@ -14,7 +18,7 @@ def angles(tokens, pairs):
 
 @pytest.mark.parametrize("layout", ["interleaved", "half"])
 def test_rope_turns_complex_numbers(layout):
-    x = torch.randn(5, 8, generator=torch.Generator().manual_seed(0))
+    x = randn(5, 8)
     cos, sin, turn = angles(5, 4)
     pairs = x.view(5, 4, 2) if layout == "interleaved" else x.view(5, 2, 4).transpose(1, 2)
     turned = torch.view_as_complex(pairs.contiguous()) * torch.polar(torch.ones_like(turn), turn)
@@ -24,13 +28,18 @@ def test_rope_turns_complex_numbers(layout):
 
 
 def test_unknown_layout():
-    with pytest.raises(ValueError, match="neox"):
-        rope(torch.zeros(1, 2), torch.ones(1, 1), torch.zeros(1, 1), "neox")
+    x, one, nowhere = torch.zeros(1, 2), torch.ones(1, 1), torch.tensor([-1])
+    cache = torch.zeros(1, 4, 2)
+    with pytest.raises(ValueError, match="unknown RoPE layout 'neox': interleaved or half"):
+        rope(x, one, one, "neox")
+    with pytest.raises(ValueError, match="unknown RoPE layout 'neox': interleaved or half"):
+        indexer_query(x[None], one, one, one, "neox", 1.0)
+    with pytest.raises(ValueError, match="unknown RoPE layout 'neox': interleaved or half"):
+        indexer_key_store(x, x[0], x[0], 1e-6, one, one, "neox", cache, nowhere)
 
 
 def test_query_rotates_the_front_and_folds_the_scales():
-    generator = torch.Generator().manual_seed(1)
-    q, w = torch.randn(5, 3, 12, generator=generator), torch.randn(5, 3, generator=generator)
+    q, w = randn(5, 3, 12, seed=1), randn(5, 3, seed=2)
     cos, sin, _ = angles(5, 4)
     got, weights = indexer_query(q, w, cos, sin, "half", 0.25)
     torch.testing.assert_close(got[..., 8:], q[..., 8:], rtol=0, atol=0)
@@ -39,9 +48,7 @@ def test_query_rotates_the_front_and_folds_the_scales():
 
 
 def test_key_is_normed_rotated_and_stored_in_its_slot():
-    generator = torch.Generator().manual_seed(2)
-    k = torch.randn(5, 12, generator=generator)
-    weight, bias = torch.randn(12, generator=generator), torch.randn(12, generator=generator)
+    k, weight, bias = randn(5, 12, seed=2), randn(12, seed=3), randn(12, seed=4)
     cos, sin, _ = angles(5, 4)
     cache = torch.full((3, 4, 12), float("nan"))
     slots = torch.tensor([11, 0, 5, 6, 2])
