@@ -6,7 +6,7 @@ import torch
 from ixsearch.kernels import gather_indexer_keys, gather_latent, physical_indices
 from ixsearch.kernels.twins import key_pages, latent, paging
 
-from .draws import placed, randint, randn, randperm
+from .draws import randint, randn, randperm
 
 pytestmark = pytest.mark.usefixtures("pair")
 
@@ -77,9 +77,9 @@ def paged(lengths, seed=0):
     table = torch.full((len(lengths), max(1, *needed) + 1), -1, dtype=torch.int32)
     slots, first = [], 0
     for row, count, length in zip(table, needed, lengths, strict=True):
-        mine = blocks[first : first + count]
-        row[:count] = mine.int()
-        slots += [int(mine[s // BLOCK]) * BLOCK + s % BLOCK for s in range(length)]
+        row[:count] = blocks[first : first + count].int()
+        mine = blocks[first : first + count].tolist()
+        slots += [mine[s // BLOCK] * BLOCK + s % BLOCK for s in range(length)]
         first += count
     return len(blocks), table, torch.tensor(slots, dtype=torch.int64)
 
@@ -235,7 +235,7 @@ class TestPublishedShapes:
 def test_slots_beyond_what_32_bits_can_address():
     """Block 60000 of a cache of 2.5 GB."""
     cache = torch.zeros(60001, BLOCK, 656, dtype=torch.uint8)
-    cache[60000] = placed(randint(0, 127, (BLOCK, 656)).to(torch.uint8))
+    cache[60000] = randint(0, 127, (BLOCK, 656)).to(torch.uint8)
     table = torch.tensor([[60000]], dtype=torch.int32)
     got = gather_latent(cache, table, torch.tensor([BLOCK]), 512, total=BLOCK)
     want = latent.latent_values(cache[60000], 512)
