@@ -181,7 +181,7 @@ def sparse_mla(
     if tokens == 0:
         return out, lse
     dot = _dot_type(q_THC, cache)
-    tiles = _tiles(heads, dot)
+    tiles = _tiles(heads, latent_dim, dot)
     splits = _splits(tokens, heads, slots_TK.shape[1], tiles, q_THC.device)
     if splits == 1:
         _launch(q_THC, cache, slots_TK, scale, latent_dim, dot, tiles, 1, (out, lse, lse, lse))
@@ -255,15 +255,15 @@ def _dot_type(q_THC: torch.Tensor, cache: torch.Tensor) -> tl.dtype:
     return {torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}.get(rows, tl.float32)
 
 
-def _tiles(heads: int, dot: tl.dtype) -> dict[str, int]:
-    """Heads and slots of a program, by what fits at R = 512.
+def _tiles(heads: int, latent_dim: int, dot: tl.dtype) -> dict[str, int]:
+    """Heads and slots of a program, by what fits at R = 512, or beyond.
 
     The sums of 64 heads take half the registers of 8 warps, and their queries with two tiles of 64
     rows all shared memory. 16 heads leave room for two programs at once.
     """
     if dot == tl.float32:  # without tensor cores, where operands lie in registers too
         return {"BLOCK_H": 16, "BLOCK_K": 16, "num_warps": 8, "num_stages": 1}
-    if heads <= 16:
+    if heads <= 16 or latent_dim > 512:
         return {"BLOCK_H": 16, "BLOCK_K": 32, "num_warps": 4, "num_stages": 2}
     block = 32 if heads <= 32 else 64
     return {"BLOCK_H": block, "BLOCK_K": 64, "num_warps": 8, "num_stages": 2}

@@ -68,7 +68,7 @@ def test_matches_masked_dense_attention(monkeypatch, workspace, shape):
 
 @pytest.mark.parametrize("query", [torch.bfloat16, torch.float16, torch.float32])
 @pytest.mark.parametrize("stored", [torch.bfloat16, torch.float16, torch.float32])
-@pytest.mark.parametrize("shape", SHAPES[:2])
+@pytest.mark.parametrize("shape", [*SHAPES[:2], dict(k=20, latent=700, rope=20)])
 def test_types_of_queries_and_rows(query, stored, shape):
     q, cache, slots, latent = case(**shape)
     q, cache = q.to(query), cache.to(stored)
