@@ -120,7 +120,7 @@ class Indexer:
     ) -> Iterator[torch.Tensor]:
         """Some rows at a time: the scores of all would grow with the square of a prompt."""
         gathered, scales = kernels.gather_indexer_keys(
-            keys, step.prefill_table_PM, step.prefill_lens_P
+            keys, step.prefill_table_PM, step.prefill_lens_P, total=step.prefill_keys
         )
         start = step.key_start_T
         lengths = step.positions_T[step.decode_rows :] + 1

@@ -46,6 +46,8 @@ class Step:
     """Tokens of each request after this step."""
     decode_requests: int
     decode_rows: int
+    prefill_keys: int
+    """Tokens, after this step, of the requests that are prefilled: their gathered keys."""
 
     @classmethod
     def of(cls, parts: Sequence[Part], device: torch.device, decode_width: int = 1) -> Step:
@@ -68,6 +70,7 @@ class Step:
             context_lens_B=(starts + counts).to(device),
             decode_requests=len(decodes),
             decode_rows=sum(decodes),
+            prefill_keys=sum(part.stop for part in parts[len(decodes) :]),
         )
 
     @classmethod

@@ -51,7 +51,9 @@ def latent_values(rows: torch.Tensor, latent_dim: int) -> torch.Tensor:
         return rows
     sizes = _byte_sizes(latent_dim, rows.shape[-1])
     # A view of another dtype asks for aligned memory, which a slice of a row need not be.
-    values, scales, rope = (part.contiguous() for part in rows.split(sizes, -1))
+    values, scales, rope = (
+        part.clone(memory_format=torch.contiguous_format) for part in rows.split(sizes, -1)
+    )
     latent = from_fp8(values.view(FP8), scales.view(torch.float32))
     return torch.cat((latent.to(torch.bfloat16), rope.view(torch.bfloat16)), -1)
 

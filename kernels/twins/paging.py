@@ -45,21 +45,34 @@ def physical_indices(
 
 
 def gather_latent(
-    cache: torch.Tensor, block_table_BM: torch.Tensor, lengths_B: torch.Tensor, latent_dim: int
+    cache: torch.Tensor,
+    block_table_BM: torch.Tensor,
+    lengths_B: torch.Tensor,
+    latent_dim: int,
+    *,
+    total: int | None = None,
 ) -> torch.Tensor:
     """The first `lengths` rows of each request, one after the other: [sum of lengths, R + P].
 
     Args:
         latent_dim: R. Rows of an `fp8_ds_mla` cache come as bfloat16, others as they are stored.
+        total: the sum of lengths, if the caller knows it: else a kernel waits for the device.
     """
     slots = _slots_in_order(block_table_BM, lengths_B, cache.shape[1])
     return latent_values(cache.view(-1, cache.shape[-1]).index_select(0, slots), latent_dim)
 
 
 def gather_indexer_keys(
-    cache: torch.Tensor, block_table_BM: torch.Tensor, lengths_B: torch.Tensor
+    cache: torch.Tensor,
+    block_table_BM: torch.Tensor,
+    lengths_B: torch.Tensor,
+    *,
+    total: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """The first `lengths` indexer keys of each request, one after the other.
+
+    Args:
+        total: the sum of lengths, if the caller knows it: else a kernel waits for the device.
 
     Returns:
         keys [sum, D] as they are stored, and of an fp8 cache their float32 scales [sum, G], else

@@ -5,13 +5,24 @@ from __future__ import annotations
 import torch
 
 
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator("cpu").manual_seed(seed)
+
+
 def here(x: torch.Tensor) -> torch.Tensor:
     return x.to(torch.get_default_device())
 
 
 def randn(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    generator = torch.Generator("cpu").manual_seed(seed)
-    return here(torch.randn(*shape, generator=generator, device="cpu").to(dtype))
+    return here(torch.randn(*shape, generator=generator(seed), device="cpu").to(dtype))
+
+
+def randint(low: int, high: int, shape: tuple[int, ...], seed: int = 0) -> torch.Tensor:
+    return here(torch.randint(low, high, shape, generator=generator(seed), device="cpu"))
+
+
+def randperm(n: int, seed: int = 0) -> torch.Tensor:
+    return here(torch.randperm(n, generator=generator(seed), device="cpu"))
 
 
 def angles(tokens: int, pairs: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -20,8 +31,7 @@ def angles(tokens: int, pairs: int, seed: int = 0) -> tuple[torch.Tensor, torch.
 
 
 def slots_out_of_order(tokens: int, slots: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator("cpu").manual_seed(seed)
-    return here(torch.randperm(slots, generator=generator, device="cpu")[:tokens])
+    return randperm(slots, seed)[:tokens]
 
 
 def apart(x: torch.Tensor) -> torch.Tensor:

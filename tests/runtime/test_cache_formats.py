@@ -86,8 +86,8 @@ def test_float_caches_are_plain_rows_bit_for_bit(deepseek, monkeypatch):
         k = torch.cat((kernels.rope(k[:, :rotated], cos, sin, layout), k[:, rotated:]), -1)
         cache.view(-1, cache.shape[-1])[slots] = k
 
-    def gather_keys(cache, table, lengths):
-        assert len(table) == 1
+    def gather_keys(cache, table, lengths, *, total):
+        assert len(table) == 1 and total == int(lengths)
         return cache[table[0].long()].flatten(0, 1)[: int(lengths)], None
 
     monkeypatch.setattr(kernels, "latent_store", latent_store)

@@ -27,12 +27,14 @@ def test_a_mixed_step():
     assert step.decode_table_DM.tolist() == [[5, -1], [7, 2], [7, 2]]
     assert step.prefill_table_PM.tolist() == [[3, 1], [8, 6]]
     assert step.key_start_T.tolist() == [0] * 10 + [70] * 3
+    assert step.prefill_keys == 73 == int(step.prefill_lens_P.sum())
 
 
 def test_prefill_and_pure_decode():
     assert Step.prefill([0, 1], 64, 1, CPU).decode_rows == 0
     step = Step.of([Part([0], 3, 1), Part([1], 5, 1)], CPU)
     assert step.decode_rows == step.rows == 2 and step.key_start_T.numel() == 0
+    assert step.prefill_keys == 0
 
 
 @pytest.mark.parametrize("width", [0, 1, 3, 4])
