@@ -34,6 +34,13 @@ def dot_dtype(q: torch.Tensor, key_dtype: torch.dtype, groups: int) -> torch.dty
     return torch.float32 if interpreted else exact
 
 
+def tile_keys(columns: int, dims: int, dot: torch.dtype) -> int:
+    """Keys of a tile; a float32 dot is unrolled, and spills if a thread has over 1,024 products."""
+    if dot != torch.float32:
+        return 64
+    return max(16, min(64, (1 << 17) // (columns * padded_dims(dims))))
+
+
 @triton.jit
 def load_queries(
     q_TND,
@@ -65,11 +72,13 @@ def scaled_keys(keys, scales, KEYS: tl.constexpr, DIMS_UP: tl.constexpr):
 
 
 @triton.jit
-def key_scores(keys, q, weights, KEYS: tl.constexpr, ROWS: tl.constexpr, HEADS_UP: tl.constexpr):
-    """[KEYS, ROWS]: keys are the dot's M, so that a thread sums a key's heads by itself.
+def key_dots(keys, q):
+    """Keys are a dot's M, so that a thread sums a key's heads by itself."""
+    return tl.dot(keys, q.T, input_precision="ieee")
 
-    A NaN stays one: whoever selects sees the damage.
-    """
-    hits = tl.dot(keys, q.T, input_precision="ieee")
-    hits = tl.maximum(hits, 0.0, propagate_nan=tl.PropagateNan.ALL) * weights[None, :]
+
+@triton.jit
+def weighted_hits(dots, weights, KEYS: tl.constexpr, ROWS: tl.constexpr, HEADS_UP: tl.constexpr):
+    """Dots [KEYS, ROWS * HEADS_UP] -> scores [KEYS, ROWS]. NaN stays: whoever selects must see."""
+    hits = tl.maximum(dots, 0.0, propagate_nan=tl.PropagateNan.ALL) * weights[None, :]
     return tl.sum(tl.reshape(hits, (KEYS, ROWS, HEADS_UP)), axis=2)

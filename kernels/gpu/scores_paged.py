@@ -11,10 +11,12 @@ import triton.language as tl
 from ixsearch.kernels.gpu.scores_dot import (
     TRITON_DTYPES,
     dot_dtype,
-    key_scores,
+    key_dots,
     load_queries,
     padded_dims,
     scaled_keys,
+    tile_keys,
+    weighted_hits,
 )
 from ixsearch.kernels.twins.fp8 import FP8, GROUP
 
@@ -56,7 +58,7 @@ def index_scores_paged(
         return out
     values, scales, groups = _planes(cache, dims)
     dot = dot_dtype(q_BND, values.dtype, groups)
-    c = _chosen or _configuration(requests, heads, dims, width, cache.shape[1], dot)
+    c = _chosen or _configuration(requests, heads, dims, width, dot)
     _kernel[(triton.cdiv(width, c.keys * c.tiles), requests)](
         q_BND.contiguous(),
         weights_BN.contiguous(),
@@ -94,12 +96,12 @@ def _planes(cache: torch.Tensor, dims: int) -> tuple[torch.Tensor, torch.Tensor 
 
 
 def _configuration(
-    requests: int, heads: int, dims: int, width: int, block_size: int, dot: torch.dtype
+    requests: int, heads: int, dims: int, width: int, dot: torch.dtype
 ) -> Configuration:
-    """As many programs as a device runs at once, some times over, of at least one tile."""
-    keys = 64
-    tiles = triton.cdiv(width, keys) * requests / 2048
-    return Configuration(keys, min(64, triton.next_power_of_2(max(1, round(tiles)))))
+    """About 2,048 programs: a device runs some hundreds at once, and a tile takes little time."""
+    keys = tile_keys(max(16, triton.next_power_of_2(heads)), dims, dot)
+    tiles = triton.cdiv(width, keys) * requests // 2048
+    return Configuration(keys, min(64, triton.next_power_of_2(max(1, tiles))))
 
 
 @triton.jit
@@ -144,7 +146,8 @@ def _kernel(
                 s = _scales(scales, block, offset, GROUPS, DIMS_UP, DIMS * BLOCK, BLOCK_VALUES)
             if GROUPS > 1:
                 k = scaled_keys(k, s, KEYS, DIMS_UP)
-            found = tl.sum(key_scores(k.to(DOT), q, weights, KEYS, 1, HEADS_UP), axis=1)
+            found = weighted_hits(key_dots(k.to(DOT), q), weights, KEYS, 1, HEADS_UP)
+            found = tl.sum(found, axis=1)
             if GROUPS == 1:
                 found *= s
             tl.store(out + key, found.to(out_BW.dtype.element_ty), mask=key < length)

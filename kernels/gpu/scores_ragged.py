@@ -12,10 +12,12 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from ixsearch.kernels.gpu.scores_dot import (
     TRITON_DTYPES,
     dot_dtype,
-    key_scores,
+    key_dots,
     load_queries,
     padded_dims,
     scaled_keys,
+    tile_keys,
+    weighted_hits,
 )
 from ixsearch.kernels.twins.fp8 import FP8, GROUP
 
@@ -27,19 +29,21 @@ _GROUP = tl.constexpr(GROUP)
 
 @dataclass(frozen=True)
 class Configuration:
-    """How scores are cut into programs: each has `rows * tiles` rows and a part of their keys."""
+    """How scores are cut into programs: each has `rows` rows and a part of their keys."""
 
     rows: int
-    """Rows of one dot; times the heads they are its N."""
-    tiles: int
-    """Dots that share a tile of keys."""
+    """Times the heads they are a dot's N."""
     keys: int
-    """Keys of a tile: a dot's M."""
+    """Of a tile: a dot's M."""
+    tiles: int
+    """Of an iteration, which has its costs of loads and barriers once."""
     split: int
     """Programs that share the keys of the same rows."""
     warps: int = 4
     stages: int = 3
     tma: bool = True
+    ahead: bool = False
+    """Issue a tile's dot before the last one's scores are summed."""
     registers: int | None = None
 
 
@@ -70,7 +74,7 @@ def index_scores_ragged(
     c = _chosen or _configuration(rows, heads, dims, width, dot)
     dims_up = padded_dims(dims)
     tma = c.tma and _has_descriptor(keys_SD)
-    _kernel[(triton.cdiv(rows, c.rows * c.tiles) * c.split,)](
+    _kernel[(triton.cdiv(rows, c.rows) * c.split,)](
         q_TND.contiguous(),
         weights_TN.contiguous(),
         TensorDescriptor.from_tensor(keys_SD, [c.keys, dims_up]) if tma else keys_SD,
@@ -91,10 +95,11 @@ def index_scores_ragged(
         TILES=c.tiles,
         KEYS=c.keys,
         SPLIT=c.split,
-        STAGES=c.stages,
         TMA=tma,
-        FILL=max(32, FILL_ELEMENTS // (c.rows * c.tiles)),
+        AHEAD=c.ahead,
+        FILL=max(32, FILL_ELEMENTS // c.rows),
         num_warps=c.warps,
+        num_stages=c.stages,
         maxnreg=c.registers,
     )
     return out
@@ -107,13 +112,18 @@ def _has_descriptor(keys_SD: torch.Tensor) -> bool:
 
 
 def _configuration(rows: int, heads: int, dims: int, width: int, dot: torch.dtype) -> Configuration:
-    """128 columns of queries and 64 keys a dot leave room for four programs on a multiprocessor."""
+    """128 columns of queries and 64 keys a dot leave room for four programs on a multiprocessor.
+
+    Those of published models fit the registers of exactly four; float32 has no tensor cores.
+    """
     heads_up = triton.next_power_of_2(heads)
-    at_once = max(16 // heads_up, min(128 // heads_up, triton.next_power_of_2(rows)), 1)
+    columns = 64 if dot == torch.float32 else 128
+    at_once = max(1, 16 // heads_up, min(columns // heads_up, triton.next_power_of_2(rows)))
+    keys = tile_keys(at_once * heads_up, dims, dot)
     split = max(1, min(triton.cdiv(width, 2048), 16))
-    if dot == FP8 and padded_dims(dims) * heads_up * at_once <= 1 << 14:
-        return Configuration(at_once, 1, 64, split, registers=128)
-    return Configuration(at_once, 1, 64, split, stages=2)
+    if dot == FP8 and heads_up in (32, 64, 128):
+        return Configuration(at_once, keys, 1, split, registers=128)
+    return Configuration(at_once, keys, 1, split, stages=2)
 
 
 @triton.jit
@@ -138,46 +148,41 @@ def _kernel(
     TILES: tl.constexpr,
     KEYS: tl.constexpr,
     SPLIT: tl.constexpr,
-    STAGES: tl.constexpr,
     TMA: tl.constexpr,
+    AHEAD: tl.constexpr,
     FILL: tl.constexpr,
 ):
-    """A part of the keys of TILES * ROWS rows. The last rows come first: they are the longest."""
-    ALL: tl.constexpr = TILES * ROWS
+    """A part of the keys of ROWS rows. The last rows come first: they are the longest."""
     part = tl.program_id(0) % SPLIT
-    first = (tl.cdiv(rows, ALL) - 1 - tl.program_id(0) // SPLIT) * ALL
-    start, end = _seen(start_T, end_T, first, rows, ALL)
+    first = (tl.cdiv(rows, ROWS) - 1 - tl.program_id(0) // SPLIT) * ROWS
+    start, end = _seen(start_T, end_T, first, rows, ROWS)
     low, high = tl.min(start, 0), tl.max(end, 0)
-
-    q, weights, starts, lengths, bases = (), (), (), (), ()
-    for i in tl.static_range(TILES):
-        row = first + i * ROWS
-        tile = load_queries(q_TND, weights_TN, row, rows, HEADS, DIMS, HEADS_UP, DIMS_UP, ROWS)
-        seen = _seen(start_T, end_T, row, rows, ROWS)
-        q += (tile[0].to(DOT),)
-        weights += (tile[1],)
-        starts += (seen[0],)
-        lengths += (tl.maximum(seen[1] - seen[0], 0).to(tl.uint32),)
-        bases += (out_TW + (row + tl.arange(0, ROWS)).to(tl.int64) * width - seen[0],)
-
-    share = tl.cdiv(tl.cdiv(tl.maximum(high - low, 0), KEYS), SPLIT) * KEYS
+    lengths = tl.maximum(end - start, 0)
+    q, weights = load_queries(q_TND, weights_TN, first, rows, HEADS, DIMS, HEADS_UP, DIMS_UP, ROWS)
+    q = q.to(DOT)
+    out = out_TW + (first + tl.arange(0, ROWS)).to(tl.int64) * width - start
+    STEP: tl.constexpr = KEYS * TILES
+    share = tl.cdiv(tl.cdiv(tl.maximum(high - low, 0), STEP), SPLIT) * STEP
     begin = low + part * share
-    for n in tl.range(begin, tl.minimum(begin + share, high), KEYS, num_stages=STAGES):
-        key = n + tl.arange(0, KEYS)
-        k = _keys(keys_SD, n, key_count, DIMS, DIMS_UP, KEYS, TMA)
-        if GROUPS > 0:
-            scales = _scales(scales_SG, key, key_count, GROUPS, DIMS_UP)
-        if GROUPS > 1:
-            k = scaled_keys(k, scales, KEYS, DIMS_UP)
-        k = k.to(DOT)
-        for i in tl.static_range(TILES):
-            scores = key_scores(k, q[i], weights[i], KEYS, ROWS, HEADS_UP)
-            if GROUPS == 1:
-                scores *= scales[:, None]
-            seen_by = (key[:, None] - starts[i][None, :]).to(tl.uint32) < lengths[i][None, :]
-            scores = scores.to(out_TW.dtype.element_ty)
-            tl.store(bases[i][None, :] + key[:, None], scores, mask=seen_by)
-    _fill(out_TW, tl.maximum(end - start, 0), first, rows, width, part, ALL, SPLIT, FILL)
+    stop = tl.minimum(begin + share, high)
+    if AHEAD:
+        last = tl.zeros((KEYS, ROWS * HEADS_UP), tl.float32)
+        for n in tl.range(begin, stop + KEYS, KEYS):
+            k = _keys(keys_SD, scales_SG, n, key_count, DIMS, GROUPS, DIMS_UP, KEYS, TMA)
+            dots = key_dots(k.to(DOT), q)
+            scores = weighted_hits(last, weights, KEYS, ROWS, HEADS_UP)
+            before = tl.maximum(n - KEYS, 0)
+            seen = tl.where(n > begin, lengths, 0)
+            _store(out, scores, scales_SG, before, start, seen, key_count, GROUPS, KEYS)
+            last = dots
+    else:
+        for first_key in tl.range(begin, stop, STEP):
+            for tile in tl.static_range(TILES):
+                n = first_key + tile * KEYS
+                k = _keys(keys_SD, scales_SG, n, key_count, DIMS, GROUPS, DIMS_UP, KEYS, TMA)
+                scores = weighted_hits(key_dots(k.to(DOT), q), weights, KEYS, ROWS, HEADS_UP)
+                _store(out, scores, scales_SG, n, start, lengths, key_count, GROUPS, KEYS)
+    _fill(out_TW, lengths, first, rows, width, part, ROWS, SPLIT, FILL)
 
 
 @triton.jit
@@ -192,31 +197,49 @@ def _seen(start_T, end_T, first, rows, ROWS: tl.constexpr):
 @triton.jit
 def _keys(
     keys_SD,
+    scales_SG,
     first,
     key_count,
     DIMS: tl.constexpr,
+    GROUPS: tl.constexpr,
     DIMS_UP: tl.constexpr,
     KEYS: tl.constexpr,
     TMA: tl.constexpr,
 ):
+    """As they are stored, but for those with several scales: these in bfloat16."""
+    key, dim = tl.arange(0, KEYS), tl.arange(0, DIMS_UP)
+    inside = first + key < key_count
     if TMA:
-        return keys_SD.load([first, 0])
+        k = keys_SD.load([first, 0])
     else:
-        key, dim = tl.arange(0, KEYS), tl.arange(0, DIMS_UP)
         at = keys_SD + tl.cast(first, tl.int64) * DIMS + key[:, None] * DIMS + dim[None, :]
-        inside = (first + key < key_count)[:, None] & (dim < DIMS)[None, :]
-        return tl.load(at, mask=inside, other=0.0)
+        k = tl.load(at, mask=inside[:, None] & (dim < DIMS)[None, :], other=0.0)
+    if GROUPS > 1:
+        group = tl.arange(0, DIMS_UP // _GROUP)[None, :]
+        at = scales_SG + (first + key)[:, None] * GROUPS + group
+        scales = tl.load(at, mask=inside[:, None] & (group < GROUPS), other=0.0)
+        k = scaled_keys(k, scales, KEYS, DIMS_UP)
+    return k
 
 
 @triton.jit
-def _scales(scales_SG, key, key_count, GROUPS: tl.constexpr, DIMS_UP: tl.constexpr):
-    """[KEYS] of one group, else [KEYS, groups of DIMS_UP]."""
+def _store(
+    out,
+    scores,
+    scales_SG,
+    first,
+    start,
+    lengths,
+    key_count,
+    GROUPS: tl.constexpr,
+    KEYS: tl.constexpr,
+):
+    """Scores [KEYS, ROWS], times the scale of a key that has one, to where they are seen."""
+    key = first + tl.arange(0, KEYS)
     if GROUPS == 1:
-        return tl.load(scales_SG + key, mask=key < key_count, other=0.0)
-    else:
-        group = tl.arange(0, DIMS_UP // _GROUP)
-        inside = (key < key_count)[:, None] & (group < GROUPS)[None, :]
-        return tl.load(scales_SG + key[:, None] * GROUPS + group[None, :], mask=inside, other=0.0)
+        scores *= tl.load(scales_SG + tl.minimum(key, key_count - 1))[:, None]
+    seen = (key[:, None] - start[None, :]).to(tl.uint32) < lengths[None, :].to(tl.uint32)
+    tl.store(out[None, :] + key[:, None], scores.to(out.dtype.element_ty), mask=seen)
 
 
 @triton.jit

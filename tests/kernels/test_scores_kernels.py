@@ -52,9 +52,10 @@ def test_a_given_width_is_filled(pair, out_dtype):
 
 
 CONFIGURATIONS = [
-    scores_ragged.Configuration(rows=1, tiles=1, keys=64, split=1),
-    scores_ragged.Configuration(rows=4, tiles=2, keys=64, split=3, warps=8),
-    scores_ragged.Configuration(rows=8, tiles=1, keys=128, split=7, tma=False),
+    scores_ragged.Configuration(rows=1, keys=64, tiles=1, split=1),
+    scores_ragged.Configuration(rows=4, keys=64, tiles=2, split=3, warps=8),
+    scores_ragged.Configuration(rows=8, keys=128, tiles=1, split=7, tma=False),
+    scores_ragged.Configuration(rows=4, keys=64, tiles=1, split=2, ahead=True),
 ]
 
 
