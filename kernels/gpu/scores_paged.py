@@ -33,6 +33,8 @@ class Configuration:
     """Tiles of a program."""
     warps: int = 4
     stages: int = 4
+    eager: bool = False
+    """Load the query before it is known whether the context reaches this far."""
     registers: int | None = None
 
 
@@ -81,6 +83,7 @@ def index_scores_paged(
         KEYS=c.keys,
         TILES=c.tiles,
         STAGES=c.stages,
+        EAGER=c.eager,
         num_warps=c.warps,
         maxnreg=c.registers,
     )
@@ -127,6 +130,7 @@ def _kernel(
     KEYS: tl.constexpr,
     TILES: tl.constexpr,
     STAGES: tl.constexpr,
+    EAGER: tl.constexpr,
 ):
     """Columns [first, first + TILES * KEYS) of request b."""
     b = tl.program_id(1)
@@ -134,8 +138,13 @@ def _kernel(
     length = tl.load(lengths_B + b).to(tl.int32)
     last = tl.minimum(first + TILES * KEYS, width)
     out = out_BW + b.to(tl.int64) * width
-    if first < length:
+    if EAGER:
         q, weights = load_queries(q_BND, weights_BN, b, b + 1, HEADS, DIMS, HEADS_UP, DIMS_UP, 1)
+    if first < length:
+        if not EAGER:
+            q, weights = load_queries(
+                q_BND, weights_BN, b, b + 1, HEADS, DIMS, HEADS_UP, DIMS_UP, 1
+            )
         q = q.to(DOT)
         table = table_BM + b * table_row
         for n in tl.range(first, tl.minimum(length, last), KEYS, num_stages=STAGES):
