@@ -113,7 +113,8 @@ class Indexer:
         self, q: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor, step: Step
     ) -> torch.Tensor:
         seen = step.positions_T[: step.decode_rows] + 1
-        return kernels.index_scores_paged(q, weights, keys, step.decode_table_DM, seen)
+        table, width = step.decode_table_DM, step.furthest + 1
+        return kernels.index_scores_paged(q, weights, keys, table, seen, width=width)
 
     def _prefill_topk(
         self, q: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor, step: Step
@@ -124,12 +125,13 @@ class Indexer:
         )
         start = step.key_start_T
         lengths = step.positions_T[step.decode_rows :] + 1
-        at_once = score_rows(step.furthest + 1)
+        width = step.furthest + 1
+        at_once = score_rows(width)
         for first in range(0, len(q), at_once):
             rows = slice(first, first + at_once)
             end = start[rows] + lengths[rows]
             found = kernels.index_scores_ragged(
-                q[rows], weights[rows], gathered, start[rows], end, scales
+                q[rows], weights[rows], gathered, start[rows], end, scales, width=width
             )
             yield self._topk(found, lengths[rows])
 

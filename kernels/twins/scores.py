@@ -6,6 +6,7 @@ I[t, s] = sum over heads n of w[t, n] * relu(q[t, n] . k[s])   (DeepSeek-V3.2-Ex
 from __future__ import annotations
 
 import torch
+from torch.nn.functional import pad
 
 from ixsearch.kernels.twins.chunks import row_chunks
 from ixsearch.kernels.twins.key_pages import exact_keys, read_keys
@@ -19,6 +20,8 @@ def index_scores_ragged(
     row_start_T: torch.Tensor,
     row_end_T: torch.Tensor,
     key_scales_SG: torch.Tensor | None = None,
+    width: int | None = None,
+    out_dtype: torch.dtype = torch.float32,
 ) -> torch.Tensor:
     """Scores of a prefill step.
 
@@ -27,21 +30,25 @@ def index_scores_ragged(
         keys_SD: the keys of all requests, one after the other.
         key_scales_SG: scales of e4m3 keys, as `gather_indexer_keys` gives them.
         row_start_T, row_end_T: token t sees the keys [row_start, row_end).
+        width: W, no less than the longest row. None: the longest row, which a device is asked for.
+        out_dtype: float32, or bfloat16 of scores that are computed in float32.
 
     Returns:
-        float32 [T, W], W the longest row: column c of row t is the key row_start[t] + c, that is
-        logical position c of its request; columns past the row's end are -inf.
+        [T, W]: column c of row t is the key row_start[t] + c, that is logical position c of its
+        request; columns past the row's end are -inf.
     """
     keys_SD = exact_keys(keys_SD, key_scales_SG)
     lengths_T = row_end_T - row_start_T
-    width = int(lengths_T.max()) if len(lengths_T) else 0
-    out = torch.empty(len(q_TND), width, dtype=torch.float32, device=q_TND.device)
+    if width is None:
+        width = int(lengths_T.max()) if len(lengths_T) else 0
+    out = torch.empty(len(q_TND), width, dtype=out_dtype, device=q_TND.device)
     for start in row_start_T.unique().tolist():
         rows = (row_start_T == start).nonzero()[:, 0]
         if len(rows) == len(q_TND):
-            return _scores(q_TND, weights_TN, keys_SD[start:], lengths_T, width)
+            return _scores(q_TND, weights_TN, keys_SD[start:], lengths_T, width).to(out_dtype)
         lengths = lengths_T[rows]
-        out[rows] = _scores(q_TND[rows], weights_TN[rows], keys_SD[start:], lengths, width)
+        scores = _scores(q_TND[rows], weights_TN[rows], keys_SD[start:], lengths, width)
+        out[rows] = scores.to(out_dtype)
     return out
 
 
@@ -51,6 +58,8 @@ def index_scores_paged(
     cache: torch.Tensor,
     block_table_BM: torch.Tensor,
     context_lens_B: torch.Tensor,
+    width: int | None = None,
+    out_dtype: torch.dtype = torch.float32,
 ) -> torch.Tensor:
     """Scores of a decode step, one query a request, against the paged cache.
 
@@ -58,17 +67,23 @@ def index_scores_paged(
         q_BND: float or e4m3; its scales are in the weights.
         cache: float [blocks, block size, D] or fp8 pages (`key_pages`).
         context_lens_B: tokens each query sees, itself included.
+        width: W, no less than the longest context. None: the longest context, which a device is
+            asked for.
+        out_dtype: float32, or bfloat16 of scores that are computed in float32.
 
     Returns:
-        float32 [B, W], W the longest context; columns past a request's context are -inf.
+        [B, W]; columns past a request's context are -inf.
     """
-    width = int(context_lens_B.max())
-    slots = token_slots(block_table_BM, width, cache.shape[1])
+    if width is None:
+        width = int(context_lens_B.max()) if len(context_lens_B) else 0
+    seen = min(width, block_table_BM.shape[1] * cache.shape[1])
+    slots = token_slots(block_table_BM, seen, cache.shape[1])
     keys_BWD = exact_keys(*read_keys(cache, slots)).float()
     hits_BNW = torch.relu_(torch.bmm(q_BND.float(), keys_BWD.transpose(1, 2)))
-    out = torch.bmm(weights_BN[:, None], hits_BNW)[:, 0]
-    columns = torch.arange(width, device=out.device)
-    return out.masked_fill_(columns >= context_lens_B[:, None], float("-inf"))
+    scores = torch.bmm(weights_BN[:, None].float(), hits_BNW)[:, 0]
+    columns = torch.arange(seen, device=scores.device)
+    scores.masked_fill_(columns >= context_lens_B[:, None], float("-inf"))
+    return pad(scores, (0, width - seen), value=float("-inf")).to(out_dtype)
 
 
 def _scores(
@@ -85,8 +100,9 @@ def _scores(
         lengths = lengths_T[rows]
         seen = int(lengths.max())
         keys_DW = keys_WD[:seen].float().t()
-        hits_TNW = torch.relu_(q_TND[rows].float().reshape(-1, dim) @ keys_DW).view(-1, heads, seen)
-        scores = torch.bmm(w_TN[rows, None], hits_TNW)[:, 0]
+        hits = torch.relu_(q_TND[rows].float().reshape(-1, dim) @ keys_DW)
+        hits_TNW = hits.view(len(lengths), heads, seen)
+        scores = torch.bmm(w_TN[rows, None].float(), hits_TNW)[:, 0]
         past = torch.arange(seen, device=out.device) >= lengths[:, None]
         out[rows, :seen] = scores.masked_fill_(past, float("-inf"))
     return out

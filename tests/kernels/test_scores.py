@@ -1,9 +1,15 @@
 """Index scores against the formula, written as loops."""
 
+import pytest
 import torch
 
-from ixsearch.kernels import gather_indexer_keys, index_scores_paged, index_scores_ragged
+from ixsearch.kernels import index_scores_paged, index_scores_ragged
 from ixsearch.kernels.twins import chunks
+from ixsearch.kernels.twins.paging import gather_indexer_keys
+
+from .draws import randn
+
+pytestmark = pytest.mark.usefixtures("pair")
 
 
 def score(q_ND, w_N, key_D):
@@ -13,17 +19,12 @@ def score(q_ND, w_N, key_D):
 
 
 def random_step(tokens, heads, dim, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return (
-        torch.randn(tokens, heads, dim, generator=generator),
-        torch.randn(tokens, heads, generator=generator),
-        generator,
-    )
+    return randn(tokens, heads, dim, seed=seed), randn(tokens, heads, seed=seed + 1)
 
 
 def test_ragged_rows_of_several_requests():
-    q, w, generator = random_step(7, 3, 8)
-    keys = torch.randn(20, 8, generator=generator)
+    q, w = random_step(7, 3, 8)
+    keys = randn(20, 8, seed=2)
     start = torch.tensor([0, 0, 0, 5, 5, 12, 12])
     end = torch.tensor([3, 4, 5, 11, 12, 13, 20])
     got = index_scores_ragged(q, w, keys, start, end)
@@ -36,8 +37,8 @@ def test_ragged_rows_of_several_requests():
 
 
 def test_chunks_do_not_change_the_scores(monkeypatch):
-    q, w, generator = random_step(33, 3, 8)
-    keys = torch.randn(40, 8, generator=generator)
+    q, w = random_step(33, 3, 8)
+    keys = randn(40, 8, seed=2)
     start, end = torch.zeros(33, dtype=torch.long), torch.arange(8, 41)
     whole = index_scores_ragged(q, w, keys, start, end)
     monkeypatch.setitem(chunks.WORKSPACE_ELEMENTS, "cpu", 3 * 40 * 4)
@@ -45,8 +46,8 @@ def test_chunks_do_not_change_the_scores(monkeypatch):
 
 
 def test_paged_equals_ragged_over_gathered_keys():
-    q, w, generator = random_step(3, 4, 8)
-    cache = torch.randn(9, 4, 8, generator=generator)
+    q, w = random_step(3, 4, 8)
+    cache = randn(9, 4, 8, seed=2)
     table = torch.tensor([[7, 2, -1], [0, -1, -1], [8, 3, 5]], dtype=torch.int32)
     lengths = torch.tensor([6, 4, 11])
     paged = index_scores_paged(q, w, cache, table, lengths)

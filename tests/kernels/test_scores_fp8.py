@@ -5,23 +5,19 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from ixsearch.kernels import (
-    fp8_key_bytes,
-    gather_indexer_keys,
-    index_scores_paged,
-    index_scores_ragged,
-    indexer_query,
-    topk_indices,
-)
+from ixsearch.kernels import fp8_key_bytes, index_scores_paged, index_scores_ragged
+from ixsearch.kernels.twins.indexer import indexer_query
 from ixsearch.kernels.twins.key_pages import write_keys
+from ixsearch.kernels.twins.paging import gather_indexer_keys
+from ixsearch.kernels.twins.topk import topk_indices
 
 from . import fp8_reading as reading
+from .draws import randn, randperm
 
 BLOCK, TOPK = 64, 48
-
-
-def randn(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+CLOSE = {"torch": 1e-4, "triton": 1e-4, "cuda": 2e-3}
+"""A tensor core's sums of e4m3 products keep some 14 bits."""
+EXACT = CLOSE | {"torch": 1e-6, "triton": 1e-6}
 
 
 def query(q, w, scale=0.25):
@@ -33,7 +29,7 @@ def query(q, w, scale=0.25):
 def filled_cache(dims, lengths, seed=0, fp8=True, spare=1):
     """(cache of NaN but for the keys, block table out of order, keys of each request)."""
     needed = [-(-n // BLOCK) for n in lengths]
-    order = torch.randperm(sum(needed) + spare, generator=torch.Generator().manual_seed(seed))
+    order = randperm(sum(needed) + spare, seed=seed)
     parts = order[: sum(needed)].split(needed)
     table = torch.full((len(lengths), max(needed)), -1, dtype=torch.int32)
     shape = (len(order), BLOCK, fp8_key_bytes(dims) if fp8 else dims)
@@ -79,7 +75,7 @@ def test_a_bfloat16_query_is_rotated_in_float32():
 
 
 @pytest.mark.parametrize("dims", [32, 200])
-def test_scores_against_loops(dims):
+def test_scores_against_loops(pair, dims):
     """One scale over the query, one a group of the key: none may be lost or applied twice."""
     q, w = randn(2, 3, dims), randn(2, 3, seed=1)
     cache, table, keys = filled_cache(dims, [5, 70])
@@ -89,7 +85,8 @@ def test_scores_against_loops(dims):
         stored = [as_stored(k) for k in keys[b].tolist()]
         heads = [(as_one_group(q[b, n]), float(w[b, n]) * 3**-0.5 * dims**-0.5) for n in range(3)]
         want = [sum(v * max(0.0, float(h @ k)) for h, v in heads) for k in stored]
-        torch.testing.assert_close(got[b, : len(want)], torch.tensor(want), rtol=1e-4, atol=1e-4)
+        close = dict(rtol=CLOSE[pair], atol=CLOSE[pair])
+        torch.testing.assert_close(got[b, : len(want)], torch.tensor(want), **close)
 
 
 def as_one_group(row):
@@ -97,8 +94,8 @@ def as_one_group(row):
     return torch.tensor([reading.decode(reading.encode(v / scale)) * scale for v in row.tolist()])
 
 
-def test_fp8_is_the_float_score_of_the_rounded_values_bit_for_bit():
-    """Powers of two round nothing, wherever they are multiplied in."""
+def test_fp8_is_the_float_score_of_the_rounded_values(pair):
+    """Powers of two round nothing, wherever they are multiplied in: of the twin bit for bit."""
     q, w = randn(9, 4, 32), randn(9, 4, seed=1)
     cache, table, _ = filled_cache(32, [100])
     keys, scales = gather_indexer_keys(cache, table, torch.tensor([100]))
@@ -106,22 +103,29 @@ def test_fp8_is_the_float_score_of_the_rounded_values_bit_for_bit():
     start, end = torch.zeros(9, dtype=torch.long), torch.arange(92, 101)
     got = index_scores_ragged(q8, weights, keys, start, end, scales)
     rounded = keys.float() * scales
-    assert torch.equal(got, index_scores_ragged(q8.float(), weights, rounded, start, end))
+    close = dict(rtol=EXACT[pair], atol=EXACT[pair])
+    wide = index_scores_ragged(q8.float(), weights, rounded, start, end)
+    assert pair != "torch" or torch.equal(got, wide)
+    torch.testing.assert_close(got, wide, **close)
     later = index_scores_ragged(q8, weights, keys.float(), start, end) * scales[:, 0]
-    torch.testing.assert_close(got, torch.where(got.isneginf(), got, later), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(got, torch.where(got.isneginf(), got, later), **close)
 
 
 EDGES = [1, TOPK - 1, TOPK, TOPK + 1, 63, 64, 65, 128, 129]
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    lengths=st.lists(st.sampled_from(EDGES) | st.integers(1, 140), min_size=1, max_size=4),
-    fp8=st.booleans(),
-    dims=st.sampled_from([16, 132]),
-    seed=st.integers(0, 99),
-)
-def test_paged_equals_ragged_and_nothing_unwritten_is_read(lengths, fp8, dims, seed):
+@pytest.mark.usefixtures("pair")
+def test_paged_equals_ragged_and_nothing_unwritten_is_read():
+    cases = given(
+        lengths=st.lists(st.sampled_from(EDGES) | st.integers(1, 140), min_size=1, max_size=4),
+        fp8=st.booleans(),
+        dims=st.sampled_from([16, 132]),
+        seed=st.integers(0, 99),
+    )
+    settings(max_examples=40, deadline=None)(cases(check_paged_equals_ragged))()
+
+
+def check_paged_equals_ragged(lengths, fp8, dims, seed):
     cache, table, _ = filled_cache(dims, lengths, seed, fp8)
     context = torch.tensor(lengths)
     q, w = randn(len(lengths), 3, dims, seed=seed), randn(len(lengths), 3, seed=seed + 1)
@@ -140,6 +144,7 @@ def test_paged_equals_ragged_and_nothing_unwritten_is_read(lengths, fp8, dims, s
         assert row[0] >= 0 and row[count - 1] < length
 
 
+@pytest.mark.usefixtures("pair")
 def test_equal_keys_score_equal_and_the_later_wins():
     """Rounding makes ties: keys that differ below e4m3's resolution are one key."""
     cache, table, _ = filled_cache(32, [100])

@@ -365,7 +365,11 @@ def test_the_share_of_attention_against_counted_products(tiny_folder, monkeypatc
     """Of all layers, without index scores, which the share leaves out."""
     model = NativeEngine.load(tiny_folder, device="cpu").model
     c, tokens = model.config, 64
-    monkeypatch.setattr(kernels, "index_scores_ragged", lambda q, *args: torch.rand(len(q), tokens))
+
+    def scores(q, *_, width):
+        return torch.rand(len(q), width)
+
+    monkeypatch.setattr(kernels, "index_scores_ragged", scores)
     with FlopCounterMode(display=False) as counter:
         full_forward(model, Pattern.from_full(6, model.indexer_layers), tokens_for(0, tokens))
     head = 2 * tokens * c.vocab_size * c.hidden_size
