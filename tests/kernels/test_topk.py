@@ -6,8 +6,9 @@ import torch
 from ixsearch.kernels import topk_indices
 from ixsearch.kernels.twins import chunks
 
+from .draws import randint, randn
+
 pytestmark = pytest.mark.usefixtures("pair")
-DEVICE_SEED = 0
 
 
 def brute_force(scores, lengths, k):
@@ -22,9 +23,9 @@ def brute_force(scores, lengths, k):
 @pytest.mark.parametrize("kind", ["normal", "ties", "constant", "zeros of both signs", "wide"])
 @pytest.mark.parametrize("workspace", [1 << 20, 61 * 8 * 5])
 def test_matches_brute_force(monkeypatch, workspace, k, kind):
-    monkeypatch.setitem(chunks.WORKSPACE_ELEMENTS, "cpu", workspace)
-    generator = torch.Generator().manual_seed(k)
-    scores = torch.randn(63, 61, generator=generator)
+    for device in chunks.WORKSPACE_ELEMENTS:
+        monkeypatch.setitem(chunks.WORKSPACE_ELEMENTS, device, workspace)
+    scores = randn(63, 61, seed=k)
     if kind == "ties":
         scores = (scores * 2).round()
     elif kind == "constant":
@@ -33,7 +34,7 @@ def test_matches_brute_force(monkeypatch, workspace, k, kind):
         scores = torch.where(scores > 0.5, scores, scores.sign() * 0.0)
     elif kind == "wide":
         scores = scores * 1e30
-    lengths = torch.randint(1, 62, (63,), generator=generator)
+    lengths = randint(1, 62, (63,), seed=k)
     lengths[:2] = torch.tensor([1, 61])
     got = topk_indices(scores, lengths, k)
     assert got.dtype == torch.int32
@@ -51,7 +52,7 @@ def test_columns_past_the_length_never_count():
 @pytest.mark.parametrize("k", [1, 4, 7, 9])
 def test_a_row_with_a_score_that_is_not_finite_selects_nothing(value, k):
     """Wherever it stands, be the row longer than k or not; the other rows are what they were."""
-    scores = torch.randn(9, 8, generator=torch.Generator().manual_seed(k))
+    scores = randn(9, 8, seed=k)
     lengths = torch.tensor([8, 8, 8, 8, 4, 4, 4, 4, 8])
     want = topk_indices(scores, lengths, k)
     for row, column in enumerate([0, 3, 7, 5, 0, 2, 3, 4]):

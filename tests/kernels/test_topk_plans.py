@@ -5,6 +5,8 @@ import torch
 
 from ixsearch.kernels.twins.topk import topk_indices as twin
 
+from .draws import here, randn
+
 pytestmark = pytest.mark.usefixtures("pair")
 ROWS, WIDTH, K = 7, 400, 12
 
@@ -21,7 +23,7 @@ def plans():
 
 
 def draw(kind):
-    scores = torch.randn(ROWS, WIDTH, generator=torch.Generator().manual_seed(3))
+    scores = randn(ROWS, WIDTH, seed=3).cpu()
     if kind == "ties":
         scores = (scores * 2).round()
     elif kind == "mostly zero":
@@ -68,13 +70,11 @@ def test_selects_what_the_twin_selects(pair, name, kind, dtype):
     from ixsearch.kernels.gpu.topk import launch
 
     scores = draw(kind).to(dtype)
-    lengths = torch.tensor([WIDTH, 0, 5, K, 33, 100, 399])
+    lengths = torch.tensor([WIDTH, 0, 5, K, 33, 100, 399], device="cpu")
     scores[6, 399] = float("nan")  # past the length
     want = twin(scores, lengths, K)
     out = torch.full((ROWS, K), -7, dtype=torch.int32)
-    device = torch.get_default_device()
-    out = out.to(device)
-    launch(scores.to(device), lengths.to(device), K, out, plans()[name])
+    launch(here(scores), here(lengths), K, out, plans()[name])
     assert torch.equal(out.cpu(), want)
 
 
@@ -85,12 +85,11 @@ def test_a_score_that_is_not_finite_empties_its_row(pair, name, value):
         pytest.skip("plans are the kernel's")
     from ixsearch.kernels.gpu.topk import launch
 
-    scores, lengths = draw("normal"), torch.tensor([WIDTH, 300, 70, 9, 1, WIDTH, WIDTH])
+    scores, lengths = draw("normal"), torch.tensor([WIDTH, 300, 70, 9, 1, WIDTH, WIDTH]).cpu()
     for row, column in enumerate([0, 299, 35, 8, 0, 200]):
         scores[row, column] = value
     want = twin(scores, lengths, K)
     assert (want[:6] == -1).all() and (want[6] >= 0).all()
-    device = torch.get_default_device()
-    out = torch.full((ROWS, K), -7, dtype=torch.int32).to(device)
-    launch(scores.to(device), lengths.to(device), K, out, plans()[name])
+    out = torch.full((ROWS, K), -7, dtype=torch.int32)
+    launch(here(scores), here(lengths), K, out, plans()[name])
     assert torch.equal(out.cpu(), want)
