@@ -24,26 +24,31 @@ def value_of(key):
 
 
 @triton.jit
-def trials(low, count_low, high, count_high, wanted, turn):
-    """Three keys inside the bracket, ascending, to count at.
+def guesses(low, count_low, high, count_high, wanted):
+    """Two keys inside the bracket, ascending, to count at.
 
-    Two times of three: where values spread evenly would have the wanted one, and points a quarter
-    of the way from there to either end. The third time the quarters of the bracket, so that the
-    search ends however the values lie.
+    They lie around where values spread evenly would have the wanted one, a quarter of the way from
+    there to either end.
     """
     value_low = value_of(low)
     width = value_of(high) - value_low
     share = (count_low - wanted + 0.5) / (count_low - count_high)
-    quarter = ((high - low).to(tl.uint32, bitcast=True) >> 2).to(tl.int32)
-    even = turn % 3 == 2
-    first = tl.where(even, low + quarter, key_of(value_low + width * (0.75 * share)))
-    second = tl.where(even, low + 2 * quarter, key_of(value_low + width * share))
-    third = tl.where(even, low + 3 * quarter, key_of(value_low + width * (0.25 + 0.75 * share)))
+    first = key_of(value_low + width * (0.75 * share))
+    second = key_of(value_low + width * (0.25 + 0.75 * share))
     return (
         tl.minimum(tl.maximum(first, low + 1), high - 1),
         tl.minimum(tl.maximum(second, low + 1), high - 1),
-        tl.minimum(tl.maximum(third, low + 1), high - 1),
     )
+
+
+@triton.jit
+def next_and_middle(low, high):
+    """Two keys that end a search however the values lie.
+
+    Where `low` is the key of a value, the one after it tells whether only ties are left.
+    """
+    half = ((high - low).to(tl.uint32, bitcast=True) >> 1).to(tl.int32)
+    return low + 1, low + half
 
 
 @triton.jit
@@ -71,19 +76,20 @@ def narrow(values, wanted, slack, low, count_low, high):
     count_low += count_high
     turn = 0
     while (count_low > wanted + slack) & (high - low != 1):
-        a, b, c = trials(low, count_low, high, count_high, wanted, turn)
+        if turn % 4 == 3:
+            least = tl.min(tl.where(values >= value_of(low), values, float("inf")), 0)
+            low = tl.maximum(low, key_of(least))
+            a, b = next_and_middle(low, high)
+        else:
+            a, b = guesses(low, count_low, high, count_high, wanted)
         reach_a = (values >= value_of(a)).to(tl.int32)
         reach_b = (values >= value_of(b)).to(tl.int32)
         both = tl.sum(reach_a + (reach_b << 16), 0)
-        last = tl.sum((values >= value_of(c)).to(tl.int32), 0)
         low, count_low, high, count_high = narrowed(
             low, count_low, high, count_high, wanted, a, both & 0xFFFF
         )
         low, count_low, high, count_high = narrowed(
             low, count_low, high, count_high, wanted, b, both >> 16
-        )
-        low, count_low, high, count_high = narrowed(
-            low, count_low, high, count_high, wanted, c, last
         )
         turn += 1
     return low, count_low

@@ -16,12 +16,13 @@ import triton.language as tl
 
 from ixsearch.kernels.gpu.compact import apart, bit_count, running_sum, words_of, write_set_bits
 from ixsearch.kernels.gpu.kth import (
+    guesses,
     key_of,
     narrow,
     narrowed,
+    next_and_middle,
     packed_choice,
     place,
-    trials,
     value_of,
 )
 
@@ -72,15 +73,18 @@ def plan_of(tokens: int, width: int, k: int) -> Plan:
     """Many rows keep the device busy by themselves; of few long ones each is cut into parts."""
     if width <= SHORT:
         room = max(32, triton.next_power_of_2(width))
-        return Plan(0, min(room, 2048), warps=max(1, min(8, room // 512)), room=room)
+        few = tokens < MULTIPROCESSORS
+        warps, block = (8, 4096) if few else (4, 1024)
+        registers = None if few else 128
+        return Plan(0, min(room, block), min(warps, max(1, room // 512)), room, registers=registers)
     room = max(1024, 4 * triton.next_power_of_2(k))
-    sample = min(8192, max(2048, triton.next_power_of_2(width) // 64))
+    sample = min(8192, max(2048, triton.next_power_of_2(width) // 32))
     if tokens >= MULTIPROCESSORS:
-        programs = min(tokens, 8 * MULTIPROCESSORS)
-        return Plan(1, 1024, 4, room, sample, 4096, 32768, programs=programs, registers=64)
-    wanted = min(2 * MULTIPROCESSORS // tokens, triton.cdiv(width, 4096), 32)
+        programs = min(tokens, 4 * MULTIPROCESSORS)
+        return Plan(1, 2048, 8, room, sample, 4096, 32768, programs=programs, registers=64)
+    wanted = min(2 * MULTIPROCESSORS // tokens, triton.cdiv(width, 4096), 16)
     parts = max(2, 1 << (wanted.bit_length() - 1))
-    return Plan(parts, 2048, 8, room, sample, 4096, 8192, collect_warps=8)
+    return Plan(parts, 4096, 16, room, sample, 4096, 8192, collect_warps=8)
 
 
 def launch(
@@ -297,7 +301,7 @@ def _likely_bound(row_scores, length, K: tl.constexpr, SAMPLE: tl.constexpr):
     at = index // SAMPLES_PER_GROUP * (length // groups) + index % SAMPLES_PER_GROUP
     values = tl.load(row_scores + at).to(tl.float32)
     expected = SAMPLE * (K / length.to(tl.float32))
-    rank = (expected + 6 * tl.sqrt(expected) + 8).to(tl.int32)
+    rank = (expected + 5 * tl.sqrt(expected) + 4).to(tl.int32)
     low = key_of(tl.min(values, 0))
     high = key_of(tl.max(values, 0)) + 1
     key, _ = narrow(values, rank, rank // 8, low, SAMPLE, high)
@@ -411,19 +415,17 @@ def _pad(out, wanted, K: tl.constexpr, K_BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _count(row_scores, length, a, b, c, BLOCK: tl.constexpr):
-    """Scores of the row that reach each of three bounds."""
+def _count(row_scores, length, a, b, BLOCK: tl.constexpr):
+    """Scores of the row that reach either bound."""
     reach_a = tl.zeros((BLOCK,), tl.int32)
     reach_b = tl.zeros((BLOCK,), tl.int32)
-    reach_c = tl.zeros((BLOCK,), tl.int32)
     for start in range(0, length, BLOCK):
         at = start + apart(tl.arange(0, BLOCK), length)
         inside = at < length
         score = tl.load(row_scores + at, mask=inside, other=0.0).to(tl.float32)
         reach_a += (inside & (score >= a)).to(tl.int32)
         reach_b += (inside & (score >= b)).to(tl.int32)
-        reach_c += (inside & (score >= c)).to(tl.int32)
-    return tl.sum(reach_a, 0), tl.sum(reach_b, 0), tl.sum(reach_c, 0)
+    return tl.sum(reach_a, 0), tl.sum(reach_b, 0)
 
 
 @triton.jit
@@ -438,22 +440,18 @@ def _narrow_by_passes(row_scores, length, wanted, found, bound, BLOCK: tl.conste
         count_low = found
         high = tl.full((), INFINITY_BITS, tl.int32)
         count_high = tl.zeros((), tl.int32)
-    turn = -1
+    turn = 0
     while (count_low > wanted) & (high - low != 1):
-        a, b, c = trials(low, count_low, high, count_high, wanted, turn)
-        if turn < 0:
-            a = low + 1  # often all that is too many ties with the bound itself
-        reach_a, reach_b, reach_c = _count(
-            row_scores, length, value_of(a), value_of(b), value_of(c), BLOCK
-        )
+        if turn % 4 == 0:
+            a, b = next_and_middle(low, high)
+        else:
+            a, b = guesses(low, count_low, high, count_high, wanted)
+        reach_a, reach_b = _count(row_scores, length, value_of(a), value_of(b), BLOCK)
         low, count_low, high, count_high = narrowed(
             low, count_low, high, count_high, wanted, a, reach_a
         )
         low, count_low, high, count_high = narrowed(
             low, count_low, high, count_high, wanted, b, reach_b
-        )
-        low, count_low, high, count_high = narrowed(
-            low, count_low, high, count_high, wanted, c, reach_c
         )
         turn += 1
     return low, count_low
