@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from importlib import import_module
 from importlib.metadata import packages_distributions, version
 from types import ModuleType
@@ -19,7 +20,8 @@ def module() -> ModuleType | None:
     """None where it is not installed or was built for another torch."""
     try:
         return import_module(NAME)
-    except Exception:  # whatever a binary of another torch raises
+    except Exception as error:  # whatever a binary of another torch raises
+        print(f"index scores have no peer: {NAME}: {error!r}", file=sys.stderr)
         return None
 
 
