@@ -34,7 +34,8 @@ from ixsearch import kernels
 from ixsearch.job.clock import now
 from ixsearch.version import __version__
 
-MILLISECONDS, QUICK_MILLISECONDS = 30, 10
+ROUNDS = 5
+MILLISECONDS, QUICK_MILLISECONDS = 50, 10
 OPERATIONS = sorted({case.operation for case in cases()})
 NO_DEVICE = """\
 bench/kernels.py measures on a CUDA device, and this torch sees none.
@@ -66,7 +67,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, metavar="FILE", help="the line of JSON goes here too")
     parser.add_argument("--only", nargs="+", choices=OPERATIONS, metavar="NAME", default=[])
     parser.add_argument("--quick", action="store_true", help="the shortest context, fewer replays")
-    parser.add_argument("--rounds", type=int, default=3, help="at least 1; default: 3")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"default: {ROUNDS}")
     parser.add_argument("--workers", type=int, default=6, help="processes that compile; default: 6")
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -114,7 +115,9 @@ def command(args: argparse.Namespace) -> str:
     """Without where the result goes."""
     words = ["python", "bench/kernels.py"]
     words += ["--only", *args.only] if args.only else []
-    words += ["--quick"] * args.quick + (["--rounds", str(args.rounds)] if args.rounds != 3 else [])
+    words += ["--quick"] * args.quick + (
+        ["--rounds", str(args.rounds)] if args.rounds != ROUNDS else []
+    )
     return shlex.join(words)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from kernel_speed.figures import shape
@@ -20,7 +21,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Table:
     for title in COLUMNS:
         made.add_column(title, justify="right")
     for row in rows:
-        made.add_row(*cells(row))
+        made.add_row(*map(escape, cells(row)))
     return made
 
 

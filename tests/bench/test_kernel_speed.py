@@ -59,7 +59,7 @@ def test_without_what_the_peer_needs_nothing_is_compared():
 def rows():
     good = WHERE | {"check": "equal"} | figures(scores((10.0, 10.0)), scores_peer())
     slow = {**good, "context": 32768} | figures(scores((10.0, 5.0)), scores_peer())
-    alone = {**good, "rows": "1 token"} | {"failed": {DEEPGEMM: "no compiler"}}
+    alone = {**good, "rows": "1 token"} | {"failed": {DEEPGEMM: "no [/compiler]"}}
     for name in ("peer", "peer_us", "ratio", "met"):
         del alone[name]
     return [good, slow, alone, {**WHERE, "check": None, "failed": {OURS: "Mismatch: 3 bytes"}}]
@@ -77,5 +77,5 @@ def test_the_table_says_it_for_people():
     good, slow, alone, wrong = console.file.getvalue().splitlines()[1:]
     assert "1.000 [1.000-1.000]" in good and "0.95 met" in good and DEEPGEMM in good
     assert "0.500" in slow and "0.95 MISSED" in slow
-    assert "10.0" in alone and "no compiler" in alone and "met" not in alone
+    assert "10.0" in alone and "no [/compiler]" in alone and "met" not in alone
     assert "failed" in wrong and "3 bytes" in wrong
