@@ -103,6 +103,19 @@ def test_the_pages_of_findings_and_engines_are_up_to_date() -> None:
         assert said == text, "run: python scripts/make_pattern_docs.py"
 
 
+def test_the_table_of_kernels_is_up_to_date() -> None:
+    code = "from scripts.make_kernel_table import readme; import sys; sys.stdout.write(readme())"
+    made = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        check=True,
+    ).stdout.decode()
+    said = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert said == made, "run: python scripts/make_kernel_table.py"
+
+
 @each_page
 def test_links_point_to_something(page: Path) -> None:
     for link in LINK.findall(page.read_text(encoding="utf-8")):
