@@ -1,4 +1,4 @@
-"""What the two kernels of index scores share: operands of their dots, and the sum over heads."""
+"""What the two kernels of index scores share: operands, the sum over heads, memory of results."""
 
 from __future__ import annotations
 
@@ -39,6 +39,11 @@ def tile_keys(columns: int, dims: int, dot: torch.dtype) -> int:
     if dot != torch.float32:
         return 64
     return max(16, min(64, (1 << 17) // (columns * padded_dims(dims))))
+
+
+def empty_scores(rows: int, width: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """[rows, width], each row aligned for wide loads, whatever the width."""
+    return torch.empty(rows, triton.cdiv(width, 64) * 64, dtype=dtype, device=device)[:, :width]
 
 
 @triton.jit

@@ -52,18 +52,18 @@ def test_a_given_width_is_filled(pair, out_dtype):
 
 
 CONFIGURATIONS = [
-    scores_ragged.Configuration(rows=1, keys=64, tiles=1, split=1),
-    scores_ragged.Configuration(rows=4, keys=64, tiles=2, split=3, warps=8),
-    scores_ragged.Configuration(rows=8, keys=128, tiles=1, split=7, tma=False),
-    scores_ragged.Configuration(rows=4, keys=64, tiles=1, split=2, ahead=True),
+    scores_ragged.Configuration(rows=1, keys=64, split=1, stages=2),
+    scores_ragged.Configuration(rows=4, keys=64, split=4, stages=3, registers=128),
+    scores_ragged.Configuration(rows=8, keys=128, split=7, stages=3),
 ]
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
 @pytest.mark.parametrize("rows", [1, 33])
-def test_any_cut_of_a_prompt(pair, configuration, rows):
+def test_any_cut_of_a_prompt(pair, configuration, rows, monkeypatch):
+    monkeypatch.setattr(scores_ragged, "_configuration", lambda *shape: configuration)
     step = ragged([(0, 268 + t) for t in range(rows)], 16, 32, FP8, FP8, groups=1)
-    got = scores_ragged.index_scores_ragged(*step, width=310, _chosen=configuration)
+    got = index_scores_ragged(*step, width=310)
     assert_alike(got, twins.index_scores_ragged(*step, width=310))
 
 
@@ -121,19 +121,32 @@ def test_pages_of_any_size(pair, heads, dims, block_size):
 
 
 DECODE_CONFIGURATIONS = [
-    scores_paged.Configuration(keys=64, tiles=1),
-    scores_paged.Configuration(keys=32, tiles=3, eager=True),
-    scores_paged.Configuration(keys=128, tiles=2, warps=8),
+    scores_paged.Configuration(keys=64, tiles=1, stages=4),
+    scores_paged.Configuration(keys=32, tiles=3, stages=6),
+    scores_paged.Configuration(keys=128, tiles=2, stages=4),
 ]
 
 
 @pytest.mark.parametrize("configuration", DECODE_CONFIGURATIONS)
 @pytest.mark.parametrize("out_dtype", [torch.float32, torch.bfloat16])
-def test_any_cut_of_a_context(pair, configuration, out_dtype):
+def test_any_cut_of_a_context(pair, configuration, out_dtype, monkeypatch):
+    monkeypatch.setattr(scores_paged, "_configuration", lambda *shape: configuration)
     step = paged([1, 263, 192, 31], 4, 32, 64)
     more = dict(width=500, out_dtype=out_dtype)
-    got = scores_paged.index_scores_paged(*step, **more, _chosen=configuration)
+    got = index_scores_paged(*step, **more)
     assert_alike(got, twins.index_scores_paged(*step, **more), 1e-2)
+
+
+@pytest.mark.parametrize("width", [64, 65, 300])
+@pytest.mark.parametrize("out_dtype", [torch.float32, torch.bfloat16])
+def test_rows_are_aligned_whatever_the_width(pair, width, out_dtype):
+    """Whoever selects from them loads 16 bytes at a time."""
+    prompt, decode = ragged(SEVERAL, 3, 32, FP8, FP8, groups=1), paged([5, 64], 3, 32, 64)
+    for got in (
+        index_scores_ragged(*prompt, width=width, out_dtype=out_dtype),
+        index_scores_paged(*decode, width=width, out_dtype=out_dtype),
+    ):
+        assert got.stride(1) == 1 and all(row.data_ptr() % 16 == 0 for row in got)
 
 
 def test_a_table_without_all_blocks(pair):
