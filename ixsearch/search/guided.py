@@ -16,7 +16,7 @@ from ixsearch.search.surrogate import Surrogate
 from ixsearch.search.ways import ways
 
 WIDTH = 3
-"""Ways down that are measured first."""
+"""Ways down that are measured first; all, where there are no more than twice as many."""
 MOST = 12
 """Ways down, of one layer, that are measured at all; of several layers, half of them."""
 STRIDE = 8
@@ -74,7 +74,8 @@ class Guided:
         """Returns the winner."""
         waiting, winner = ways_down.patterns, None
         while waiting and (winner is None or _is_surprise(problem, winner, ways_down.bound)):
-            some, waiting = waiting[: self.width], waiting[self.width :]
+            count = self.width if len(waiting) > 2 * self.width else len(waiting)
+            some, waiting = waiting[:count], waiting[count:]
             runners = some if winner is None else [winner, *some]
             yield from race(problem, runners, near=[current], a_rival=MOVE_LEVEL)
             winner = problem.scores.best_of(runners)
