@@ -113,7 +113,7 @@ class Indexer:
         self, q: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor, step: Step
     ) -> torch.Tensor:
         seen = step.positions_T[: step.decode_rows] + 1
-        table, width = step.decode_table_DM, step.furthest + 1
+        table, width = step.decode_table_DM, step.decode_furthest + 1
         return kernels.index_scores_paged(q, weights, keys, table, seen, width=width)
 
     def _prefill_topk(
@@ -125,7 +125,7 @@ class Indexer:
         )
         start = step.key_start_T
         lengths = step.positions_T[step.decode_rows :] + 1
-        width = step.furthest + 1
+        width = step.prefill_furthest + 1
         at_once = score_rows(width)
         for first in range(0, len(q), at_once):
             rows = slice(first, first + at_once)

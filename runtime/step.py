@@ -36,8 +36,10 @@ class Step:
     """
 
     positions_T: torch.Tensor
-    furthest: int
-    """The largest position."""
+    decode_furthest: int
+    """The largest position of a decode row; -1: there is none."""
+    prefill_furthest: int
+    """Likewise; apart, so that short rows beside long ones get no wider scores than theirs."""
     slots_T: torch.Tensor
     request_T: torch.Tensor
     """Row of `block_table` each token belongs to."""
@@ -60,23 +62,30 @@ class Step:
         first_row = counts.cumsum(0) - counts
         positions = torch.arange(len(request)) + (starts - first_row)[request]
         slots = blocks[request, positions // BLOCK_SIZE].long() * BLOCK_SIZE
-        decodes = [part.count for part in takewhile(lambda p: p.count <= decode_width, parts)]
+        decodes = list(takewhile(lambda part: part.count <= decode_width, parts))
+        prefills = parts[len(decodes) :]
         return cls(
             positions_T=positions.to(device),
-            furthest=max(part.stop for part in parts) - 1,
+            decode_furthest=max((part.stop for part in decodes), default=0) - 1,
+            prefill_furthest=max((part.stop for part in prefills), default=0) - 1,
             slots_T=(slots + positions % BLOCK_SIZE).to(device),
             request_T=request.to(device),
             block_table_BM=blocks.to(device),
             context_lens_B=(starts + counts).to(device),
             decode_requests=len(decodes),
-            decode_rows=sum(decodes),
-            prefill_keys=sum(part.stop for part in parts[len(decodes) :]),
+            decode_rows=sum(part.count for part in decodes),
+            prefill_keys=sum(part.stop for part in prefills),
         )
 
     @classmethod
     def prefill(cls, table: Sequence[int], start: int, length: int, device: torch.device) -> Step:
         """Tokens [start, start + length) of one request, none of them as a decode row."""
         return cls.of([Part(table, start, length)], device, decode_width=0)
+
+    @property
+    def furthest(self) -> int:
+        """The largest position."""
+        return max(self.decode_furthest, self.prefill_furthest)
 
     @property
     def rows(self) -> int:

@@ -140,7 +140,7 @@ def _kernel(
     # Before the length is known: the two loads take their time at once.
     q, weights = load_queries(q_BND, weights_BN, b, b + 1, HEADS, DIMS, HEADS_UP, DIMS_UP, 1)
     if first < length:
-        q = q.to(DOT)
+        queries = q.to(DOT)
         table = table_BM + b * table_row
         for n in tl.range(first, tl.minimum(length, last), KEYS, num_stages=STAGES):
             block, offset = _place(table, n, length, table_column, BLOCK, KEYS)
@@ -149,7 +149,7 @@ def _kernel(
                 s = _scales(scales, block, offset, GROUPS, DIMS_UP, DIMS * BLOCK, BLOCK_VALUES)
             if GROUPS > 1:
                 k = scaled_keys(k, s, KEYS, DIMS_UP)
-            found = weighted_hits(key_dots(k.to(DOT), q), weights, KEYS, 1, HEADS_UP)
+            found = weighted_hits(key_dots(k.to(DOT), queries), weights, KEYS, 1, HEADS_UP)
             found = tl.sum(found, axis=1)
             if GROUPS == 1:
                 found *= s

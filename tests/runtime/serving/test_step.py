@@ -20,7 +20,8 @@ def test_a_mixed_step():
     assert step.request_T.tolist() == [i for i, _ in rows]
     assert step.positions_T.tolist() == [at for _, at in rows]
     slots = [parts[i].table[at // BLOCK_SIZE] * BLOCK_SIZE + at % BLOCK_SIZE for i, at in rows]
-    assert step.slots_T.tolist() == slots and step.furthest == 69 and step.rows == 16
+    assert step.slots_T.tolist() == slots and step.rows == 16
+    assert (step.decode_furthest, step.prefill_furthest, step.furthest) == (65, 69, 69)
     assert step.context_lens_B.tolist() == [10, 66, 70, 3]
     assert step.block_table_BM.tolist() == [[5, -1], [7, 2], [3, 1], [8, 6]]
     assert (step.decode_requests, step.decode_rows) == (2, 3)
@@ -31,10 +32,11 @@ def test_a_mixed_step():
 
 
 def test_prefill_and_pure_decode():
-    assert Step.prefill([0, 1], 64, 1, CPU).decode_rows == 0
+    prefill = Step.prefill([0, 1], 64, 1, CPU)
+    assert (prefill.decode_rows, prefill.decode_furthest, prefill.furthest) == (0, -1, 64)
     step = Step.of([Part([0], 3, 1), Part([1], 5, 1)], CPU)
     assert step.decode_rows == step.rows == 2 and step.key_start_T.numel() == 0
-    assert step.prefill_keys == 0
+    assert (step.prefill_keys, step.prefill_furthest, step.furthest) == (0, -1, 5)
 
 
 @pytest.mark.parametrize("width", [0, 1, 3, 4])
