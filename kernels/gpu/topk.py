@@ -74,7 +74,7 @@ def plan_of(tokens: int, width: int, k: int) -> Plan:
     if width <= SHORT:
         room = max(32, triton.next_power_of_2(width))
         few = tokens < MULTIPROCESSORS
-        warps, block = (8, 4096) if few else (4, 1024)
+        warps, block = (16, 4096) if few else (4, 1024)
         registers = None if few else 128
         return Plan(0, min(room, block), min(warps, max(1, room // 512)), room, registers=registers)
     room = max(1024, 4 * triton.next_power_of_2(k))
