@@ -16,7 +16,7 @@ from ixsearch.search.surrogate import Surrogate
 from ixsearch.search.ways import ways
 
 WIDTH = 3
-"""Ways down that are measured first; all, where there are no more than twice as many."""
+"""Ways down that are measured first; all, where there are no more than two others."""
 MOST = 12
 """Ways down, of one layer, that are measured at all; of several layers, half of them."""
 STRIDE = 8
@@ -74,7 +74,7 @@ class Guided:
         """Returns the winner."""
         waiting, winner = ways_down.patterns, None
         while waiting and (winner is None or _is_surprise(problem, winner, ways_down.bound)):
-            count = self.width if len(waiting) > 2 * self.width else len(waiting)
+            count = self.width if len(waiting) > self.width + 2 else len(waiting)
             some, waiting = waiting[:count], waiting[count:]
             runners = some if winner is None else [winner, *some]
             yield from race(problem, runners, near=[current], a_rival=MOVE_LEVEL)
