@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from importlib import import_module
 from importlib.util import find_spec
@@ -50,10 +50,13 @@ def operation(twin: Callable[Parameters, Result], module: str) -> Callable[Param
 
     @functools.wraps(twin)
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        if _on_triton((*args, *kwargs.values())):
+        arguments = (*args, *kwargs.values())
+        if not _on_triton(arguments):
+            return twin(*args, **kwargs)
+        with _device_of(arguments):
             return _kernel(module, twin.__name__)(*args, **kwargs)
-        return twin(*args, **kwargs)
 
+    run.module = module
     return run
 
 
@@ -68,6 +71,14 @@ def _on_triton(arguments: tuple[Any, ...]) -> bool:
         and not any(t.dtype == WIDE for t in tensors)
         and not (torch.is_grad_enabled() and any(t.requires_grad for t in tensors))
     )
+
+
+def _device_of(arguments: tuple[Any, ...]) -> AbstractContextManager[Any]:
+    """Triton launches on the current device, wherever the tensors lie."""
+    device = next((a.device for a in arguments if isinstance(a, torch.Tensor) and a.is_cuda), None)
+    if device is None or device.index == torch.cuda.current_device():
+        return nullcontext()
+    return torch.cuda.device(device)
 
 
 @functools.cache
