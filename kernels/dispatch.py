@@ -18,6 +18,8 @@ Result = TypeVar("Result")
 BACKENDS = ("triton", "torch")
 WIDE = torch.float64
 """No kernel computes in it."""
+FP8_CAPABILITY = (8, 9)
+"""Of CUDA devices on which Triton has e4m3."""
 _forced: ContextVar[str | None] = ContextVar("ixsearch_kernels_backend", default=None)
 
 
@@ -27,7 +29,8 @@ def backend(name: str) -> Iterator[None]:
 
     Args:
         name: `triton` or `torch`. On a CPU Triton runs in its interpreter only: set the
-            environment's TRITON_INTERPRET to 1 before the first operation.
+            environment's TRITON_INTERPRET to 1 before the first operation. An operation forced
+            onto Triton raises ValueError for float64 and where a gradient is wanted.
 
     Raises:
         ValueError: another name.
@@ -44,8 +47,8 @@ def backend(name: str) -> Iterator[None]:
 def operation(twin: Callable[Parameters, Result], module: str) -> Callable[Parameters, Result]:
     """The twin, and on CUDA the function of its name in `ixsearch.kernels.gpu.<module>`.
 
-    A twin also runs on CUDA where the kernel cannot: for float64, where a gradient is wanted, and
-    where Triton is not installed.
+    A twin also runs on CUDA where the kernel cannot: for float64, where a gradient is wanted, for
+    fp8 on devices before Ada and Hopper, and where Triton is not installed.
     """
 
     @functools.wraps(twin)
@@ -62,15 +65,37 @@ def operation(twin: Callable[Parameters, Result], module: str) -> Callable[Param
 
 def _on_triton(arguments: tuple[Any, ...]) -> bool:
     forced = _forced.get()
-    if forced is not None:
-        return forced == "triton"
+    if forced == "torch":
+        return False
     tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
-    return (
+    hindrance = _hindrance(tensors)
+    if forced and hindrance:
+        raise ValueError(f"the Triton kernel {hindrance}: let the torch twin run")
+    return bool(forced) or (
         any(t.is_cuda for t in tensors)
         and _has_triton()
-        and not any(t.dtype == WIDE for t in tensors)
-        and not (torch.is_grad_enabled() and any(t.requires_grad for t in tensors))
+        and not hindrance
+        and not (any(map(_is_fp8, tensors)) and not _has_fp8(tensors))
     )
+
+
+def _hindrance(tensors: list[torch.Tensor]) -> str | None:
+    """What these tensors ask for that no kernel does."""
+    if any(t.dtype == WIDE for t in tensors):
+        return "does not compute in float64"
+    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+        return "gives no gradient"
+    return None
+
+
+def _is_fp8(tensor: torch.Tensor) -> bool:
+    """Is it e4m3, or a cache of it?"""
+    return tensor.dtype in (torch.float8_e4m3fn, torch.uint8)
+
+
+def _has_fp8(tensors: list[torch.Tensor]) -> bool:
+    devices = {t.device for t in tensors if t.is_cuda}
+    return all(torch.cuda.get_device_capability(d) >= FP8_CAPABILITY for d in devices)
 
 
 def _device_of(arguments: tuple[Any, ...]) -> AbstractContextManager[Any]:

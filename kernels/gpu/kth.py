@@ -68,12 +68,13 @@ def narrowed(low, count_low, high, count_high, wanted, key, count):
 def narrow(values, wanted, slack, low, count_low, high):
     """The largest known key that at least `wanted` values reach, and how many do.
 
-    `count_low` >= wanted values reach the key `low`, none reach `high`. Ends once wanted to
-    wanted + slack do, or once no key lies between: then more than that many are equal. There may
-    be up to 32,767 values.
+    `count_low` >= wanted values reach the key `low`; `high` is above the key of all of them. Ends
+    once wanted to wanted + slack do, or once no key lies between: then more than that many are
+    equal. There may be up to 32,767 values.
     """
     count_high = tl.zeros((), tl.int32)
     count_low += count_high
+    high = tl.where(high == 0, 1, high)  # the key of 0.0, which -0.0 reaches too
     turn = 0
     while (count_low > wanted + slack) & (high - low != 1):
         if turn % 4 == 3:

@@ -115,6 +115,6 @@ def latent_store(
         TOKENS=TOKEN_BLOCK,
         GROUPS=triton.next_power_of_2(groups_of(latent_dim)),
         GROUP=GROUP,
-        ROPE=triton.next_power_of_2(kpe_TP.shape[1]),
+        ROPE=triton.next_power_of_2(max(1, kpe_TP.shape[1])),
         num_warps=4,
     )

@@ -275,7 +275,8 @@ def _splits(
     """Parts of a token's slots: as many programs as run at once, if there are so many tiles."""
     programs = tokens * triton.cdiv(heads, tiles["BLOCK_H"])
     at_once = _processors(device) * (8 // tiles["num_warps"])
-    return max(1, min(at_once // programs, triton.cdiv(width, tiles["BLOCK_K"])))
+    parts = max(1, min(at_once // programs, triton.cdiv(width, tiles["BLOCK_K"])))
+    return 1 << (parts.bit_length() - 1)  # few numbers: each is compiled anew
 
 
 @functools.cache

@@ -34,6 +34,8 @@ INFINITY_BITS = tl.constexpr(0x7F800000)
 LOWEST_KEY = tl.constexpr(-0x80000000)
 HIGHEST_KEY = tl.constexpr(0x7FFFFFFF)
 MULTIPROCESSORS = 132
+MOST = 4096
+"""More are too many to count two bounds at a time in the halves of 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,19 @@ class Plan:
 
 
 def topk_indices(scores_TW: torch.Tensor, lengths_T: torch.Tensor, k: int) -> torch.Tensor:
-    """See the twin. One launch; two where long rows are few and several programs share each."""
+    """See the twin. One launch; two where long rows are few and several programs share each.
+
+    Raises:
+        ValueError: k is larger than `MOST`.
+    """
+    if k > MOST:
+        raise ValueError(f"top-k of up to {MOST:,} has a kernel, not of {k:,}: force the twin")
     tokens, width = scores_TW.shape
     out = torch.empty(tokens, k, dtype=torch.int32, device=scores_TW.device)
     if tokens == 0 or width == 0:
         return out.fill_(-1)
     scores_TW = scores_TW if scores_TW.stride(1) == 1 else scores_TW.contiguous()
-    launch(scores_TW, lengths_T, k, out, plan_of(tokens, width, k))
+    launch(scores_TW, lengths_T.contiguous(), k, out, plan_of(tokens, width, k))
     return out
 
 
@@ -211,7 +219,7 @@ def _collect_part(
     if length > ROOM:
         bound = _likely_bound(row_scores, length, K, SAMPLE)
         share = tl.cdiv(tl.cdiv(length, PARTS), 32) * 32
-        first = tl.multiple_of(tl.minimum(part * share, length // 32 * 32), 32)
+        first = tl.multiple_of(part * share, 32)
         last = tl.minimum(first + share, length)
         mine = row * PARTS + part
         found, broken = _collect(

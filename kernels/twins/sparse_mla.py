@@ -42,7 +42,7 @@ def sparse_mla(
         logits = torch.bmm(q_THC[part].to(wide), kv_TKC.transpose(1, 2)) * scale
         logits.masked_fill_((slots < 0)[:, None], float("-inf"))
         total = logits.logsumexp(-1, keepdim=True)
-        weights = logits.sub_(total).exp_()
+        weights = (logits - total).exp() if logits.requires_grad else logits.sub_(total).exp_()
         lse[part] = total[..., 0].float()
         out[part] = torch.bmm(weights, kv_TKC[..., :latent_dim]).to(q_THC.dtype)
         out[part].masked_fill_((slots < 0).all(-1)[:, None, None], 0.0)

@@ -28,7 +28,7 @@ def ran(monkeypatch):
 
 
 def on_cuda(dtype=torch.float32, wants_gradient=False):
-    return torch.zeros(2, dtype=dtype).as_subclass(OnCuda).requires_grad_(wants_gradient)
+    return torch.zeros(2, dtype=dtype, requires_grad=wants_gradient).as_subclass(OnCuda)
 
 
 def test_by_device(ran):
@@ -51,6 +51,21 @@ def test_forced(ran):
         with kernels.backend("triton"):
             assert ran(torch.zeros(2)) == "module.double"
         assert ran(on_cuda()) == "twin"
+    assert ran(on_cuda()) == "module.double"
+
+
+def test_what_no_kernel_does_is_not_forced_in_silence(ran):
+    with kernels.backend("triton"):
+        with pytest.raises(ValueError, match="float64"):
+            ran(torch.zeros(2, dtype=torch.float64))
+        with pytest.raises(ValueError, match="gradient"):
+            ran(torch.zeros(2, requires_grad=True))
+
+
+@pytest.mark.parametrize(("capability", "runs"), [((8, 0), "twin"), ((8, 9), "module.double")])
+def test_fp8_on_older_devices(ran, monkeypatch, capability, runs):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    assert ran(on_cuda(torch.uint8)) == runs
     assert ran(on_cuda()) == "module.double"
 
 

@@ -169,3 +169,13 @@ def test_no_requests(pair):
     q, w, cache, table, lengths = (x[:0] for x in paged([5], 3, 32, 64))
     assert index_scores_paged(q, w, cache, table, lengths).shape == (0, 0)
     assert index_scores_paged(q, w, cache, table, lengths, width=7).shape == (0, 7)
+
+
+def test_blocks_that_are_not_adjacent(pair):
+    """As where the layers of a block lie side by side."""
+    q, weights, cache, table, lengths, *_ = paged([5, 70], 3, 32, 16)
+    wide = torch.full((len(cache), 2, *cache.shape[1:]), 0xFF, dtype=torch.uint8)
+    apart = wide.to(cache.device)[:, 1]
+    apart.copy_(cache)
+    step = q, weights, apart, table, lengths
+    assert_alike(index_scores_paged(*step), twins.index_scores_paged(*step))

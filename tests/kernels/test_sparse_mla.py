@@ -7,7 +7,7 @@ from ixsearch import kernels
 from ixsearch.kernels import sparse_mla
 from ixsearch.kernels.twins import chunks, latent
 
-from .draws import randint, randn, randperm
+from .draws import here, randint, randn, randperm
 
 pytestmark = pytest.mark.usefixtures("pair")
 
@@ -243,3 +243,19 @@ class TestPublishedShapes:
         got = sparse_mla(q, far, away, counted(slots), 0.04, 512)
         want = sparse_mla(q, cache, slots, counted(slots), 0.04, 512)
         assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
+
+
+def test_the_twin_has_a_gradient():
+    """Against dense attention's, by torch itself."""
+    q = randn(3, 2, 6).requires_grad_()
+    cache = randn(4, 1, 6, seed=1).requires_grad_()
+    slots = here(torch.tensor([[0, 1, 2], [3, -1, 0], [2, 2, 1]], dtype=torch.int32))
+    with kernels.backend("torch"):
+        out, _ = sparse_mla(q, cache, slots, (slots >= 0).sum(-1), 0.5, 4)
+    rows = cache.view(4, 6)[slots.clamp_min(0).long()]
+    logits = (q @ rows.transpose(1, 2) * 0.5).masked_fill((slots < 0)[:, None], float("-inf"))
+    want = logits.softmax(-1) @ rows[..., :4]
+    seen = randn(*out.shape, seed=2)
+    got = torch.autograd.grad((out * seen).sum(), (q, cache))
+    for a, b in zip(got, torch.autograd.grad((want * seen).sum(), (q, cache)), strict=True):
+        torch.testing.assert_close(a, b)

@@ -61,3 +61,20 @@ def test_a_row_with_a_score_that_is_not_finite_selects_nothing(value, k):
         scores[row, column] = value
     want[:7] = -1  # in row 7 it stands past the length
     assert torch.equal(topk_indices(scores, lengths, k), want)
+
+
+def test_lengths_that_are_not_dense(pair):
+    scores = randn(3, 40)
+    lengths = torch.tensor([[5, 40], [7, 40], [9, 40]])[:, 0]
+    want = topk_indices(scores, lengths.clone(), 12)
+    assert (want >= 0).sum(-1).tolist() == [5, 7, 9]
+    assert torch.equal(topk_indices(scores, lengths, 12), want)
+
+
+def test_more_than_the_kernel_can_count(pair):
+    scores, lengths = randn(1, 10), torch.tensor([10])
+    if pair == "torch":
+        assert topk_indices(scores, lengths, 4097).shape == (1, 4097)
+        return
+    with pytest.raises(ValueError, match="4,097"):
+        topk_indices(scores, lengths, 4097)

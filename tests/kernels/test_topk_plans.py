@@ -34,6 +34,10 @@ def draw(kind):
         scores = scores.sort(-1).values
     elif kind == "falling":
         scores = scores.sort(-1, descending=True).values
+    elif kind == "-0.0 on top":
+        scores = torch.where(scores > 0.5, torch.tensor(-0.0), -1.0 - scores.abs())
+    elif kind == "both zeros on top":
+        scores = torch.where(scores > 0.5, torch.where(scores > 1, 0.0, -0.0), -1 - scores.abs())
     elif kind == "one cluster":
         scores[:, 80:110] += 50
     elif kind == "sampled ones are low":
@@ -50,6 +54,8 @@ KINDS = [
     "ties",
     "mostly zero",
     "constant",
+    "-0.0 on top",
+    "both zeros on top",
     "rising",
     "falling",
     "one cluster",
@@ -75,6 +81,20 @@ def test_selects_what_the_twin_selects(pair, name, kind, dtype):
     want = twin(scores, lengths, K)
     out = torch.full((ROWS, K), -7, dtype=torch.int32)
     launch(here(scores), here(lengths), K, out, plans()[name])
+    assert torch.equal(out.cpu(), want)
+
+
+@pytest.mark.parametrize("length", [65, 66, 70, 97, 101, 129])
+def test_rows_barely_longer_than_what_is_searched_whole(pair, length):
+    """Of many parts, some begin past the row."""
+    if pair == "torch":
+        pytest.skip("plans are the kernel's")
+    from ixsearch.kernels.gpu.topk import launch
+
+    scores, lengths = draw("rising")[:1], torch.tensor([length], device="cpu")
+    want = twin(scores, lengths, K)
+    out = torch.full((1, K), -7, dtype=torch.int32)
+    launch(here(scores), here(lengths), K, out, plans()["parts"])
     assert torch.equal(out.cpu(), want)
 
 
