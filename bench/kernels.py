@@ -32,6 +32,7 @@ from rich.console import Console
 
 from ixsearch import kernels
 from ixsearch.job.clock import now
+from ixsearch.patterns.atomic import write_text_atomic
 from ixsearch.version import __version__
 
 ROUNDS = 5
@@ -55,7 +56,8 @@ def main() -> None:
         result = measure(args, chosen)
     text = json.dumps(result, separators=(",", ":"))
     if args.out:
-        write(args.out, text)
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        write_text_atomic(args.out, text + "\n")
     show(result)
     print(text)
     if result["missed"]:
@@ -119,13 +121,6 @@ def command(args: argparse.Namespace) -> str:
         ["--rounds", str(args.rounds)] if args.rounds != ROUNDS else []
     )
     return shlex.join(words)
-
-
-def write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_text(text + "\n", encoding="utf-8")
-    part.replace(path)
 
 
 def show(result: dict[str, Any]) -> None:

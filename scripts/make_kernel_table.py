@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ixsearch.output.markdown import table
+
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 RESULTS = Path("bench/results")
@@ -70,24 +72,20 @@ def _by_context(rows: Sequence[Row], contexts: Sequence[int]) -> str:
             lines.setdefault((row["operation"], row["rows"]), {})[row["context"]] = row
     if not lines:
         return ""
-    made = [_line("operation", "rows", *(f"{c // 1024}k" for c in contexts), "peer")]
-    made.append(_line(*["---"] * (len(contexts) + 3)))
+    head = " | ".join(["operation", "rows", *(f"{c // 1024}k" for c in contexts), "peer"])
+    made = []
     for (operation, count), at in lines.items():
         cells = (_cell(at[c]) if c in at else "" for c in contexts)
         peers = dict.fromkeys(row["peer"] for row in at.values() if "peer" in row)
-        made.append(_line(f"`{operation}`", count, *cells, ", ".join(peers).replace("*", "\\*")))
-    return "\n".join(made) + "\n"
+        made.append([f"`{operation}`", count, *cells, ", ".join(peers).replace("*", "\\*")])
+    return "\n".join(table(head, made)) + "\n"
 
 
 def _others(rows: Sequence[Row]) -> str:
     made = [
-        _line(f"`{row['operation']}`", row["rows"], _cell(row))
-        for row in rows
-        if row["context"] is None
+        (f"`{row['operation']}`", row["rows"], _cell(row)) for row in rows if row["context"] is None
     ]
-    if not made:
-        return ""
-    return "\n".join([_line("operation", "rows", "time"), _line(*["---"] * 3), *made]) + "\n"
+    return "\n".join(table("operation | rows | time", made)) + "\n" if made else ""
 
 
 def _cell(row: Row) -> str:
@@ -102,10 +100,6 @@ def _cell(row: Row) -> str:
 
 def _time(us: float) -> str:
     return f"{us:.1f} us" if us < 1000 else f"{us / 1000:.2f} ms"
-
-
-def _line(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

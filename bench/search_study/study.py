@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from optuna.storages import InMemoryStorage
 
 from ixsearch.job.locate import locate_model
 from ixsearch.patterns import Pattern
+from ixsearch.patterns.atomic import write_text_atomic
 from ixsearch.runtime import NativeEngine
 from ixsearch.runtime.interface import Document
 from ixsearch.runtime.tokenizer import Tokenizer
@@ -178,6 +178,4 @@ class _Rows:
 
     def add(self, row: Row) -> None:
         self._rows.append(row)
-        part = self.path.with_suffix(".part")
-        part.write_text(json.dumps(self._rows))
-        os.replace(part, self.path)
+        write_text_atomic(self.path, json.dumps(self._rows))

@@ -6,6 +6,8 @@ import torch
 import triton
 import triton.language as tl
 
+from ixsearch.kernels.gpu.strides import dense_rows
+
 
 @triton.jit
 def _convert(
@@ -42,8 +44,7 @@ def physical_indices(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """See the twin."""
     tokens, width = logical_TK.shape
-    # Kernels take rows of any stride, but within a row one element after the other.
-    logical_TK, block_table_BM = _dense_rows(logical_TK), _dense_rows(block_table_BM)
+    logical_TK, block_table_BM = dense_rows(logical_TK), dense_rows(block_table_BM)
     slots_TK = torch.empty(tokens, width, dtype=torch.int32, device=logical_TK.device)
     counts_T = torch.empty(tokens, dtype=torch.int32, device=logical_TK.device)
     if tokens:
@@ -63,7 +64,3 @@ def physical_indices(
             num_warps=max(1, min(8, block // 256)),
         )
     return slots_TK, counts_T
-
-
-def _dense_rows(rows: torch.Tensor) -> torch.Tensor:
-    return rows if rows.stride(-1) == 1 else rows.contiguous()
