@@ -52,8 +52,16 @@ def next_and_middle(low, high):
 
 
 @triton.jit
-def narrowed(low, count_low, high, count_high, wanted, key, count):
-    """The bracket after `count` values were found to reach a key of it."""
+def narrowed(low, count_low, high, count_high, wanted, a, reach_a, b, reach_b):
+    """The bracket after it was found how many values reach two keys of it, a and b."""
+    low, count_low, high, count_high = _narrowed(
+        low, count_low, high, count_high, wanted, a, reach_a
+    )
+    return _narrowed(low, count_low, high, count_high, wanted, b, reach_b)
+
+
+@triton.jit
+def _narrowed(low, count_low, high, count_high, wanted, key, count):
     enough = (count >= wanted) & (key > low)
     fewer = (count < wanted) & (key < high)
     return (
@@ -87,10 +95,7 @@ def narrow(values, wanted, slack, low, count_low, high):
         reach_b = (values >= value_of(b)).to(tl.int32)
         both = tl.sum(reach_a + (reach_b << 16), 0)
         low, count_low, high, count_high = narrowed(
-            low, count_low, high, count_high, wanted, a, both & 0xFFFF
-        )
-        low, count_low, high, count_high = narrowed(
-            low, count_low, high, count_high, wanted, b, both >> 16
+            low, count_low, high, count_high, wanted, a, both & 0xFFFF, b, both >> 16
         )
         turn += 1
     return low, count_low

@@ -6,7 +6,8 @@ import torch
 import triton
 import triton.language as tl
 
-from ixsearch.kernels.twins.fp8 import FP8, GROUP
+from ixsearch.kernels.twins import fp8
+from ixsearch.kernels.twins.fp8 import FP8
 
 TRITON_DTYPES = {
     FP8: tl.float8e4nv,
@@ -14,7 +15,8 @@ TRITON_DTYPES = {
     torch.float16: tl.float16,
     torch.float32: tl.float32,
 }
-_GROUP = tl.constexpr(GROUP)
+GROUP = tl.constexpr(fp8.GROUP)
+"""Dims of a scale."""
 
 
 def padded_dims(dims: int) -> int:
@@ -72,7 +74,7 @@ def load_queries(
 @triton.jit
 def scaled_keys(keys, scales, KEYS: tl.constexpr, DIMS_UP: tl.constexpr):
     """e4m3 keys [KEYS, DIMS_UP] times the scale of each group, exact in bfloat16."""
-    by_group = tl.reshape(keys.to(tl.float32), (KEYS, DIMS_UP // _GROUP, _GROUP))
+    by_group = tl.reshape(keys.to(tl.float32), (KEYS, DIMS_UP // GROUP, GROUP))
     return tl.reshape(by_group * scales[:, :, None], (KEYS, DIMS_UP)).to(tl.bfloat16)
 
 

@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 
 from ixsearch.kernels.gpu.scores_dot import (
+    GROUP,
     TRITON_DTYPES,
     dot_dtype,
     empty_scores,
@@ -19,9 +20,7 @@ from ixsearch.kernels.gpu.scores_dot import (
     tile_keys,
     weighted_hits,
 )
-from ixsearch.kernels.twins.fp8 import FP8, GROUP
-
-_GROUP = tl.constexpr(GROUP)
+from ixsearch.kernels.twins.fp8 import FP8
 
 
 @dataclass(frozen=True)
@@ -203,6 +202,6 @@ def _scales(
     if GROUPS == 1:
         return tl.load(at)
     else:
-        group = tl.arange(0, DIMS_UP // _GROUP)
-        inside = tl.broadcast_to(group[None, :] < GROUPS, offset.shape[0], DIMS_UP // _GROUP)
+        group = tl.arange(0, DIMS_UP // GROUP)
+        inside = tl.broadcast_to(group[None, :] < GROUPS, offset.shape[0], DIMS_UP // GROUP)
         return tl.load(at[:, None] + group[None, :], mask=inside, other=0.0)

@@ -10,6 +10,7 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from ixsearch.kernels.gpu.scores_dot import (
+    GROUP,
     TRITON_DTYPES,
     dot_dtype,
     empty_scores,
@@ -20,13 +21,12 @@ from ixsearch.kernels.gpu.scores_dot import (
     tile_keys,
     weighted_hits,
 )
-from ixsearch.kernels.twins.fp8 import FP8, GROUP
+from ixsearch.kernels.twins.fp8 import FP8
 
 FILL_ELEMENTS = 1024
 MULTIPROCESSORS = 132
 _FAR = tl.constexpr(1 << 30)
 """Beyond all keys."""
-_GROUP = tl.constexpr(GROUP)
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def _keys(
         at = keys_SD + tl.cast(first, tl.int64) * DIMS + key[:, None] * DIMS + dim[None, :]
         k = tl.load(at, mask=inside[:, None] & (dim < DIMS)[None, :], other=0.0)
     if GROUPS > 1:
-        group = tl.arange(0, DIMS_UP // _GROUP)[None, :]
+        group = tl.arange(0, DIMS_UP // GROUP)[None, :]
         at = scales_SG + (first + key)[:, None] * GROUPS + group
         scales = tl.load(at, mask=inside[:, None] & (group < GROUPS), other=0.0)
         k = scaled_keys(k, scales, KEYS, DIMS_UP)

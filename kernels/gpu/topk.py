@@ -25,6 +25,7 @@ from ixsearch.kernels.gpu.kth import (
     place,
     value_of,
 )
+from ixsearch.kernels.gpu.strides import dense_rows
 
 SHORT = 8192
 SAMPLES_PER_GROUP = tl.constexpr(4)
@@ -72,8 +73,7 @@ def topk_indices(scores_TW: torch.Tensor, lengths_T: torch.Tensor, k: int) -> to
     out = torch.empty(tokens, k, dtype=torch.int32, device=scores_TW.device)
     if tokens == 0 or width == 0:
         return out.fill_(-1)
-    scores_TW = scores_TW if scores_TW.stride(1) == 1 else scores_TW.contiguous()
-    launch(scores_TW, lengths_T.contiguous(), k, out, plan_of(tokens, width, k))
+    launch(dense_rows(scores_TW), lengths_T.contiguous(), k, out, plan_of(tokens, width, k))
     return out
 
 
@@ -402,6 +402,7 @@ def _search_found(
 ):
     """The best of a longer row, most likely among the places found."""
     if broken > 0:
+        # Always 0, but not known to be: see `apart`, which `_pad` depends on.
         _pad(out, tl.where(broken > 0, 0, K), K, K_BLOCK)
     elif (found >= K) & (found <= ROOM):
         at = tl.arange(0, ROOM)
@@ -456,10 +457,7 @@ def _narrow_by_passes(row_scores, length, wanted, found, bound, BLOCK: tl.conste
             a, b = guesses(low, count_low, high, count_high, wanted)
         reach_a, reach_b = _count(row_scores, length, value_of(a), value_of(b), BLOCK)
         low, count_low, high, count_high = narrowed(
-            low, count_low, high, count_high, wanted, a, reach_a
-        )
-        low, count_low, high, count_high = narrowed(
-            low, count_low, high, count_high, wanted, b, reach_b
+            low, count_low, high, count_high, wanted, a, reach_a, b, reach_b
         )
         turn += 1
     return low, count_low

@@ -11,11 +11,10 @@ import torch
 from ixsearch import kernels
 
 from .interpreter_rounding import round_as_a_gpu
+from .pair import PAIR
 
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # read when a kernel's module is imported
-
-PAIR = ["torch", "triton", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
 @pytest.fixture(params=PAIR)

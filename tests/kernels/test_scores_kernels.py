@@ -8,9 +8,9 @@ from ixsearch.kernels.gpu import scores_paged, scores_ragged
 from ixsearch.kernels.twins import scores as twins
 from ixsearch.kernels.twins.fp8 import FP8
 
+from .pair import KERNEL
 from .score_steps import assert_alike, paged, ragged
 
-KERNEL = ["triton", pytest.param("cuda", marks=pytest.mark.gpu)]
 pytestmark = pytest.mark.parametrize("pair", KERNEL, indirect=True)
 SEVERAL = [(0, 3), (0, 4), (0, 5), (5, 11), (5, 5), (5, 12), (12, 13), (20, 20), (14, 20)]
 """[start, end) of rows of three requests; two see nothing, key 13 is nobody's."""

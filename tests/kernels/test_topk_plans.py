@@ -6,8 +6,9 @@ import torch
 from ixsearch.kernels.twins.topk import topk_indices as twin
 
 from .draws import here, randn
+from .pair import KERNEL
 
-pytestmark = pytest.mark.usefixtures("pair")
+pytestmark = pytest.mark.parametrize("pair", KERNEL, indirect=True)
 ROWS, WIDTH, K = 7, 240, 12
 
 
@@ -71,8 +72,6 @@ NARROW = [("normal", torch.bfloat16), ("ties", torch.bfloat16)]
 @pytest.mark.parametrize(("kind", "dtype"), [*((k, torch.float32) for k in KINDS), *NARROW])
 @pytest.mark.parametrize("name", ["short", "long", "parts", "parts with little room"])
 def test_selects_what_the_twin_selects(pair, name, kind, dtype):
-    if pair == "torch":
-        pytest.skip("plans are the kernel's")
     from ixsearch.kernels.gpu.topk import launch
 
     scores = draw(kind).to(dtype)
@@ -87,8 +86,6 @@ def test_selects_what_the_twin_selects(pair, name, kind, dtype):
 @pytest.mark.parametrize("length", [65, 66, 70, 97, 101, 129])
 def test_rows_barely_longer_than_what_is_searched_whole(pair, length):
     """Of many parts, some begin past the row."""
-    if pair == "torch":
-        pytest.skip("plans are the kernel's")
     from ixsearch.kernels.gpu.topk import launch
 
     scores, lengths = draw("rising")[:1], torch.tensor([length], device="cpu")
@@ -101,8 +98,6 @@ def test_rows_barely_longer_than_what_is_searched_whole(pair, length):
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 @pytest.mark.parametrize("name", ["short", "long", "parts"])
 def test_a_score_that_is_not_finite_empties_its_row(pair, name, value):
-    if pair == "torch":
-        pytest.skip("plans are the kernel's")
     from ixsearch.kernels.gpu.topk import launch
 
     scores, lengths = draw("normal"), torch.tensor([WIDTH, 200, 70, 9, 1, WIDTH, WIDTH]).cpu()
