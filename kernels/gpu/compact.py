@@ -46,13 +46,14 @@ def lowest_bit(words):
 
 
 @triton.jit
-def running_sum(values, BLOCK: tl.constexpr):
-    """Inclusive running sums of int32 values, and the total."""
-    lines = tl.reshape(values, (BLOCK // 32, 32))
-    totals = tl.sum(lines, 1)
-    before = tl.cumsum(totals, 0) - totals
-    within = tl.cumsum(lines, 1) + before[:, None]
-    return tl.reshape(within, (BLOCK,)), tl.sum(totals, 0)
+def spots(chosen, BLOCK: tl.constexpr):
+    """How many are chosen before each, and in all."""
+    words = words_of(chosen, BLOCK)
+    counts = bit_count(words)
+    before = tl.cumsum(counts, 0) - counts
+    below = (1 << tl.arange(0, 32)) - 1
+    within = bit_count(words[:, None] & below[None, :])
+    return tl.reshape(before[:, None] + within, (BLOCK,)), tl.sum(counts, 0)
 
 
 @triton.jit

@@ -10,6 +10,11 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from ixsearch.kernels.gpu.compact import spots
+
+LOWEST_KEY = tl.constexpr(-0x80000000)
+HIGHEST_KEY = tl.constexpr(0x7FFFFFFF)
+
 
 @triton.jit
 def key_of(value):
@@ -24,17 +29,48 @@ def value_of(key):
 
 
 @triton.jit
-def guesses(low, count_low, high, count_high, wanted):
+def ends(keys, inside):
+    """(the lowest, the highest) of the keys inside."""
+    low = tl.where(inside, keys, HIGHEST_KEY)
+    high = tl.where(inside, keys, LOWEST_KEY)
+    return tl.reduce((low, high), 0, _wider)
+
+
+@triton.jit
+def _wider(low, high, other_low, other_high):
+    return tl.minimum(low, other_low), tl.maximum(high, other_high)
+
+
+@triton.jit
+def _log2(value):
+    """To within 0.01, in a few instructions: of a float's bits, corrected between powers of two."""
+    bits = value.to(tl.int32, bitcast=True)
+    part = ((bits & 0x7FFFFF) | 0x3F800000).to(tl.float32, bitcast=True) - 1.0
+    return bits.to(tl.float32) * (1.0 / (1 << 23)) + 0.344 * part * (1.0 - part)
+
+
+@triton.jit
+def _log_odds(count, of):
+    half = tl.full((), 0.5, tl.float32)
+    return _log2(half + count) - _log2(half + (of - count))
+
+
+@triton.jit
+def guesses(low, count_low, high, count_high, wanted, of, missed):
     """Two keys inside the bracket, ascending, to count at.
 
-    They lie around where values spread evenly would have the wanted one, a quarter of the way from
-    there to either end.
+    They lie around where the wanted one is if the log odds of reaching a value fall evenly with
+    it, as they nearly do both in a tail and in the middle of many distributions: as near as so few
+    values tell, or, where that `missed` the last time, a quarter of the way to either end.
     """
     value_low = value_of(low)
     width = value_of(high) - value_low
-    share = (count_low - wanted + 0.5) / (count_low - count_high)
-    first = key_of(value_low + width * (0.75 * share))
-    second = key_of(value_low + width * (0.25 + 0.75 * share))
+    odds_low = _log_odds(count_low, of)
+    share = (odds_low - _log_odds(wanted - 0.5, of)) / (odds_low - _log_odds(count_high, of))
+    near = 0.02 + 0.5 * tl.rsqrt((count_low - count_high).to(tl.float32))
+    near = tl.where(missed, 1.0, near)
+    first = key_of(value_low + width * (share - tl.minimum(0.25 * share, near)))
+    second = key_of(value_low + width * (share + tl.minimum(0.25 - 0.25 * share, near)))
     return (
         tl.minimum(tl.maximum(first, low + 1), high - 1),
         tl.minimum(tl.maximum(second, low + 1), high - 1),
@@ -73,24 +109,28 @@ def _narrowed(low, count_low, high, count_high, wanted, key, count):
 
 
 @triton.jit
-def narrow(values, wanted, slack, low, count_low, high):
-    """The largest known key that at least `wanted` values reach, and how many do.
+def narrow(values, wanted, slack, few, low, count_low, high, of):
+    """A bracket of keys around the wanted-th largest, and how many values reach either end.
 
     `count_low` >= wanted values reach the key `low`; `high` is above the key of all of them. Ends
-    once wanted to wanted + slack do, or once no key lies between: then more than that many are
-    equal. There may be up to 32,767 values.
+    once wanted to wanted + slack reach the low end, once `few` lie between, or once no key does:
+    then more than that many are equal. There may be up to 32,767 values. `of`: how many there were
+    before those below `low` were left out.
     """
     count_high = tl.zeros((), tl.int32)
     count_low += count_high
     high = tl.where(high == 0, 1, high)  # the key of 0.0, which -0.0 reaches too
     turn = 0
-    while (count_low > wanted + slack) & (high - low != 1):
+    between = 2 * count_low
+    while (count_low > wanted + slack) & (high - low != 1) & (count_low - count_high > few):
+        missed = 2 * (count_low - count_high) > between
+        between = count_low - count_high
         if turn % 4 == 3:
             least = tl.min(tl.where(values >= value_of(low), values, float("inf")), 0)
             low = tl.maximum(low, key_of(least))
             a, b = next_and_middle(low, high)
         else:
-            a, b = guesses(low, count_low, high, count_high, wanted)
+            a, b = guesses(low, count_low, high, count_high, wanted, of, missed)
         reach_a = (values >= value_of(a)).to(tl.int32)
         reach_b = (values >= value_of(b)).to(tl.int32)
         both = tl.sum(reach_a + (reach_b << 16), 0)
@@ -98,24 +138,38 @@ def narrow(values, wanted, slack, low, count_low, high):
             low, count_low, high, count_high, wanted, a, both & 0xFFFF, b, both >> 16
         )
         turn += 1
-    return low, count_low
+    return low, count_low, high, count_high
 
 
 @triton.jit
-def packed_choice(values, bound, exact):
-    """1 for a value above the bound, 1 << 16 for a tie; if `exact`, a tie counts as above."""
-    equal = values == bound
-    above = (values > bound) | (equal & exact)
-    return above.to(tl.int32) + ((equal & (not exact)).to(tl.int32) << 16)
+def kth(values, wanted, low, count_low, high, of, scratch, N: tl.constexpr, FEW: tl.constexpr):
+    """(key of the wanted-th largest of values [N], how many reach it).
 
-
-@triton.jit
-def place(packed, running, ties_left_out):
-    """(place, chosen?) of each value, of the ties the later ones.
-
-    `running`: inclusive sums of `packed`, both halves of which must stay below 32,768.
+    Other arguments: see `narrow`. The last FEW that it may be are compared with each other, if FEW
+    is not 0; `scratch` holds that many.
     """
-    ties = running >> 16
-    taken = tl.maximum(ties - ties_left_out, 0)
-    chosen = (packed == 1) | ((packed > 1) & (ties > ties_left_out))
-    return (running & 0xFFFF) + taken - 1, chosen
+    low, reach, high, count_high = narrow(values, wanted, 0, FEW, low, count_low, high, of)
+    if FEW > 0:
+        few = tl.where(high - low == 1, 0, reach - count_high)
+        if (reach > wanted) & (few > 0):
+            between = (values >= value_of(low)) & (values < value_of(high))
+            spot, _ = spots(between, N)
+            tl.store(scratch + spot, values.to(tl.int32, bitcast=True), mask=between)
+            tl.debug_barrier()
+            low, reach = _kth_of_few(scratch, few, wanted - count_high, FEW)
+            reach += count_high
+            tl.debug_barrier()
+    return low, reach
+
+
+@triton.jit
+def _kth_of_few(bits, count, wanted, FEW: tl.constexpr):
+    at = tl.arange(0, FEW)
+    inside = at < count
+    few = tl.load(bits + at, mask=inside, other=-1).to(tl.float32, bitcast=True)  # -1: NaN
+    reach = tl.sum((few[None, :] >= few[:, None]).to(tl.int32), 1)
+    reach = tl.where(inside & (reach >= wanted), reach, FEW)
+    # Both at once, since a minimum over the program takes as long as all the comparisons.
+    key = key_of(few).to(tl.uint32, bitcast=True).to(tl.int64)
+    least = tl.min((reach.to(tl.int64) << 32) | key, 0)
+    return (least & 0xFFFFFFFF).to(tl.uint32).to(tl.int32, bitcast=True), (least >> 32).to(tl.int32)

@@ -19,12 +19,13 @@ def plans():
         "short": Plan(0, 128, 4, room=256),
         "long": Plan(1, 64, 4, 64, sample=64, tile=64, collect_at_once=128, programs=3),
         "parts": Plan(4, 64, 4, 64, sample=64, tile=32, collect_at_once=64, collect_warps=4),
+        "parts, written by blocks": Plan(4, 32, 4, 64, 64, 32, 64, collect_warps=4),
         "parts with little room": Plan(2, 32, 4, 32, 16, 32, 32, collect_warps=4),
     }
 
 
-def draw(kind):
-    scores = randn(ROWS, WIDTH, seed=3).cpu()
+def draw(kind, rows=ROWS, width=WIDTH):
+    scores = randn(rows, width, seed=3).cpu()
     if kind == "ties":
         scores = (scores * 2).round()
     elif kind == "mostly zero":
@@ -36,7 +37,7 @@ def draw(kind):
     elif kind == "falling":
         scores = scores.sort(-1, descending=True).values
     elif kind == "-0.0 on top":
-        scores = torch.where(scores > 0.5, torch.tensor(-0.0), -1.0 - scores.abs())
+        scores = torch.where(scores > 0.5, -0.0, -1.0 - scores.abs())
     elif kind == "both zeros on top":
         scores = torch.where(scores > 0.5, torch.where(scores > 1, 0.0, -0.0), -1 - scores.abs())
     elif kind == "one cluster":
@@ -66,11 +67,19 @@ KINDS = [
 ]
 
 
+HARDEST = ["normal", "ties", "-0.0 on top", "sampled ones are low"]
 NARROW = [("normal", torch.bfloat16), ("ties", torch.bfloat16)]
 
 
-@pytest.mark.parametrize(("kind", "dtype"), [*((k, torch.float32) for k in KINDS), *NARROW])
-@pytest.mark.parametrize("name", ["short", "long", "parts", "parts with little room"])
+CASES = [
+    *((name, k, torch.float32) for name in ("short", "long", "parts") for k in KINDS),
+    *((name, k, dtype) for name in ("short", "long", "parts") for k, dtype in NARROW),
+    *(("parts, written by blocks", k, torch.float32) for k in HARDEST),
+    *(("parts with little room", k, torch.float32) for k in HARDEST),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "dtype"), CASES)
 def test_selects_what_the_twin_selects(pair, name, kind, dtype):
     from ixsearch.kernels.gpu.topk import launch
 
@@ -80,6 +89,23 @@ def test_selects_what_the_twin_selects(pair, name, kind, dtype):
     want = twin(scores, lengths, K)
     out = torch.full((ROWS, K), -7, dtype=torch.int32)
     launch(here(scores), here(lengths), K, out, plans()[name])
+    assert torch.equal(out.cpu(), want)
+
+
+@pytest.mark.parametrize("kind", ["normal", "ties", "both zeros on top", "mostly zero", "extreme"])
+@pytest.mark.parametrize("parts", [0, 1, 4])
+def test_the_last_few_are_compared(pair, parts, kind):
+    """In memory of the result, if it has room for them."""
+    from ixsearch.kernels.gpu.topk import Plan, launch
+
+    k, width = 40, 600
+    scores = draw(kind, 3, width)
+    lengths = torch.tensor([width, 257, 599], device="cpu")
+    want = twin(scores, lengths, k)
+    out = torch.full((3, k), -7, dtype=torch.int32)
+    room = 256 if parts else 1024
+    plan = Plan(parts, room, 4, room, 256, 128, 256, collect_warps=4, programs=2)
+    launch(here(scores), here(lengths), k, out, plan)
     assert torch.equal(out.cpu(), want)
 
 

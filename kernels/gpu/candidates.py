@@ -1,0 +1,98 @@
+"""Candidates of a long row: the scores that reach a bound, which somewhat more than k likely do."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from ixsearch.kernels.gpu.compact import apart, bit_count, words_of, write_set_bits
+from ixsearch.kernels.gpu.kth import ends, key_of, narrow, value_of
+
+SAMPLES_PER_GROUP = tl.constexpr(8)
+"""Neighbours: those of a sector of memory, which is what takes time. They are alike, though."""
+
+
+@triton.jit
+def likely_bound(row_scores, length, width, K: tl.constexpr, SAMPLE: tl.constexpr):
+    """A score that somewhat more than K of the row most likely reach.
+
+    The sample is spread over the width, which is known before the length is, but for rows of less
+    than half of it.
+    """
+    GROUPS: tl.constexpr = SAMPLE // SAMPLES_PER_GROUP
+    index = apart(tl.arange(0, SAMPLE), width)
+    step = width // GROUPS
+    at = index // SAMPLES_PER_GROUP * step + index % SAMPLES_PER_GROUP
+    values = tl.load(row_scores + at).to(tl.float32)
+    if length < width // 2:
+        step = length // GROUPS
+        at = index // SAMPLES_PER_GROUP * step + index % SAMPLES_PER_GROUP
+        values = tl.load(row_scores + at).to(tl.float32)
+    inside = at < length
+    in_last = tl.minimum(length % step, SAMPLES_PER_GROUP)
+    taken = tl.minimum(length // step * SAMPLES_PER_GROUP + in_last, SAMPLE)
+    expected = taken * (K / length.to(tl.float32))
+    rank = (expected + 5 * tl.sqrt(expected) + 4).to(tl.int32)
+    low, high = ends(key_of(values), inside)
+    values = tl.where(inside, values, float("-inf"))
+    key, _, _, _ = narrow(values, rank, rank // 8, 0, low, taken, high + 1, taken)
+    return value_of(key)
+
+
+@triton.jit
+def collect(
+    row_scores,
+    first,
+    last,
+    bound,
+    words,
+    places,
+    ROOM: tl.constexpr,
+    TILE: tl.constexpr,
+    WORDS: tl.constexpr,
+):
+    """Write where in [first, last) the bound is reached, in order, as far as there is room.
+
+    Returns how many reach it, and whether some score is not finite.
+    """
+    found = 0
+    suspect = tl.zeros((TILE,), tl.float32)
+    word = apart(tl.arange(0, WORDS), last)
+    for part in range(first, last, WORDS * 32):
+        end = tl.minimum(part + WORDS * 32, last)
+        for start in range(part, end, TILE):
+            at = tl.arange(0, TILE)
+            if start + TILE <= last:
+                score = tl.load(row_scores + start + at).to(tl.float32)
+                reaches = score >= bound
+            else:
+                inside = start + at < last
+                score = tl.load(row_scores + start + at, mask=inside, other=0.0).to(tl.float32)
+                reaches = inside & (score >= bound)
+            suspect = tl.fma(score, tl.zeros((TILE,), tl.float32), suspect)  # NaN, if not finite
+            there = words + (start - part) // 32 + tl.arange(0, TILE // 32)
+            tl.store(there, words_of(reaches, TILE))
+        tl.debug_barrier()
+        mine = tl.load(words + word, mask=word * 32 < end - part, other=0)
+        tl.debug_barrier()
+        counts = bit_count(mine)
+        running = tl.cumsum(counts, 0)
+        write_set_bits(places, ROOM, mine, part + word * 32, found + running - counts)
+        found += tl.sum(counts, 0)
+    return found, tl.max((suspect != 0).to(tl.int32), 0)
+
+
+@triton.jit
+def candidates(
+    places, counts, found, N: tl.constexpr, PARTS: tl.constexpr, PART_ROOM: tl.constexpr
+):
+    """Columns of those found, in order; of each part they begin at a multiple of PART_ROOM."""
+    at = apart(tl.arange(0, N), found)
+    source = at
+    if PARTS > 1:
+        end = 0
+        for part in range(PARTS - 1):
+            count = tl.load(counts + part)
+            end += count
+            source += tl.where(at >= end, PART_ROOM - count, 0)
+    return tl.load(places + source, mask=at < found, other=0)
