@@ -20,10 +20,9 @@ from parity.sample import ALL_FULL, Sample
 from parity.settings import Pair
 
 MOST_KL = 1e-6
-"""Nats, under all-F, where nothing but the order of sums differs."""
+"""Nats, under all-F, of exact pairs."""
 WIDEST = 1e-3
-"""Of the largest logit: where nothing but the order of sums differs, a tolerance above this would
-call anything a near-tie."""
+"""Of the largest logit: with a tolerance above this exact pairs would have near-ties anywhere."""
 Row = dict[str, Any]
 
 
@@ -100,16 +99,16 @@ def _greedy_row(pair: Pair, letters: str, found: Agreement, apart: Distance) -> 
 
 def wrong(report: Mapping[str, Any], pairs: Sequence[Pair]) -> list[str]:
     """In words, what is not as it must be."""
-    same = {pair.name for pair in pairs if pair.same_numbers}
+    exact = {pair.name for pair in pairs if pair.exact}
     found = [f"{name}: {why}" for name, why in report["failed"].items()]
     for row in report["distance"]:
-        if row["pair"] in same and row["pattern"] == ALL_FULL and not row["kl"] <= MOST_KL:
+        if row["pair"] in exact and row["pattern"] == ALL_FULL and not row["kl"] <= MOST_KL:
             found.append(f"{row['pair']}: KL {row['kl']:.1e} under all-F, above {MOST_KL:.0e}")
     for row in report["greedy"]:
         if row["others"]:
             count = len(row["others"])
             found.append(f"{row['pair']}, {row['pattern']}: {count} unequal not at a near-tie")
-        if row["pair"] in same and not row["tolerance_share"] <= WIDEST:
+        if row["pair"] in exact and not row["tolerance_share"] <= WIDEST:
             found.append(
                 f"{row['pair']}, {row['pattern']}: a near-tie may be"
                 f" {row['tolerance_share']:.1e} of the largest logit wide, above {WIDEST:.0e}"
