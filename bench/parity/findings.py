@@ -16,23 +16,41 @@ from parity.forward import forward
 from parity.near_ties import Agreement, agreement, tolerance_of
 from parity.observe import Observation
 from parity.ranking import ranking
-from parity.sample import ALL_FULL, Sample
+from parity.sample import ALL_FULL
 from parity.settings import Pair
 
 MOST_KL = 1e-6
 """Nats, under all-F, of exact pairs."""
-WIDEST = 1e-3
+WIDEST = 1e-4
 """Of the largest logit: with a tolerance above this exact pairs would have near-ties anywhere."""
 Row = dict[str, Any]
 
 
+def distances_of(
+    ours: Observation, theirs: Observation, documents: Sequence[Document], topk: int
+) -> dict[str, Distance]:
+    """Of each pattern that both have compared. Rows begin at `topk`: the one that predicts token t
+    is t - 1 - topk.
+    """
+    scored = [[t - 1 - topk for t in d.scored_targets(topk)] for d in documents]
+    return {
+        letters: distance(
+            ours.logits[letters],
+            theirs.logits[letters],
+            ours.chosen[letters],
+            theirs.chosen[letters],
+            scored,
+        )
+        for letters in both(ours.logits, theirs.logits)
+    }
+
+
 def distance_rows(
-    pair: Pair, ours: Observation, theirs: Observation, documents: Sequence[Document], topk: int
+    pair: Pair, ours: Observation, theirs: Observation, apart: Mapping[str, Distance]
 ) -> list[Row]:
     """A row a compared pattern."""
     rows = []
-    for letters in ours.logits:
-        found = distance_of(ours, theirs, letters, documents, topk)
+    for letters, found in apart.items():
         losses = ours.losses.get(letters), theirs.losses.get(letters)
         own = ours.divergences.get(letters), theirs.divergences.get(letters)
         row = {"pair": pair.name, "pattern": letters, **_rounded(asdict(found))}
@@ -42,38 +60,24 @@ def distance_rows(
     return rows
 
 
-def distance_of(
-    ours: Observation, theirs: Observation, letters: str, documents: Sequence[Document], topk: int
-) -> Distance:
-    """Rows begin at `topk`: the one that predicts token t is t - 1 - topk."""
-    scored = [[t - 1 - topk for t in d.scored_targets(topk)] for d in documents]
-    return distance(
-        ours.logits[letters],
-        theirs.logits[letters],
-        ours.chosen[letters],
-        theirs.chosen[letters],
-        scored,
-    )
-
-
 def ranking_row(pair: Pair, ours: Observation, theirs: Observation) -> Row:
-    """All patterns that were scored but all-F, whose divergence is 0 by definition."""
-    want, got = (
-        {p: value for p, value in one.divergences.items() if p != ALL_FULL}
-        for one in (theirs, ours)
-    )
+    """All patterns that both have scored but all-F, whose divergence is 0 by definition."""
+    known = [p for p in both(ours.divergences, theirs.divergences) if p != ALL_FULL]
+    want, got = ({p: one.divergences[p] for p in known} for one in (theirs, ours))
     return {"pair": pair.name, **_rounded(asdict(ranking(want, got)))}
 
 
 def greedy_rows(
-    pair: Pair, ours: Observation, theirs: Observation, sample: Sample, judge: NativeEngine
+    pair: Pair,
+    ours: Observation,
+    theirs: Observation,
+    apart: Mapping[str, Distance],
+    prompts: Sequence[Sequence[int]],
+    judge: NativeEngine,
 ) -> list[Row]:
     """A row a decoded pattern. The tolerance comes from logits of documents, not of the prompts."""
-    prompts = [request.prompt for request in sample.requests()]
-    documents, topk = sample.texts(), judge.describe().index_topk
     rows = []
-    for letters, written in ours.written.items():
-        apart = distance_of(ours, theirs, letters, documents, topk)
+    for letters in both(ours.written, theirs.written):
         pattern = Pattern(letters)
 
         def logits_after(tokens: Sequence[int], pattern: Pattern = pattern) -> torch.Tensor:
@@ -82,12 +86,17 @@ def greedy_rows(
         found = agreement(
             prompts,
             theirs.written[letters],
-            written,
-            tolerance_of(apart.logit_difference),
+            ours.written[letters],
+            tolerance_of(apart[letters].logit_usual),
             logits_after,
         )
-        rows.append(_greedy_row(pair, letters, found, apart))
+        rows.append(_greedy_row(pair, letters, found, apart[letters]))
     return rows
+
+
+def both(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Patterns that are in both, in the first one's order."""
+    return [letters for letters in one if letters in other]
 
 
 def _greedy_row(pair: Pair, letters: str, found: Agreement, apart: Distance) -> Row:

@@ -58,7 +58,7 @@ def first_unequal(wanted: Sequence[Tokens], got: Sequence[Tokens]) -> list[Unequ
 
 
 def tolerance_of(logit_difference: float) -> float:
-    """From the largest difference of logits that was measured between the two, elsewhere."""
+    """From how far logits of the two were measured to be apart, on other tokens than these."""
     return WIDTH * logit_difference
 
 

@@ -40,8 +40,8 @@ class Observation:
 
 
 def observe(setting: Setting, sample: Sample) -> Observation:
-    found = Observation()
-    engine = setting.engine()
+    found, engine = Observation(), setting.engine()
+    sample = sample if setting.cache == "float" else sample.shorter
     with setting.running():
         for part in (_compare, _score, _write):
             began = time.perf_counter()

@@ -18,6 +18,7 @@ from rich.console import Console
 
 from ixsearch.job.clock import now
 from ixsearch.patterns.atomic import write_text_atomic
+from ixsearch.runtime import NativeEngine
 from ixsearch.search.identity import digest_of
 from ixsearch.version import __version__
 from parity import findings, search, speed, tables
@@ -56,6 +57,8 @@ class Report:
         self.failed: dict[str, str] = {}
         self.skipped: list[str] = []
         self.load_before = round(os.getloadavg()[0], 2)
+        self.exact = EXACT.engine()
+        self.documents = options.sample.texts()
 
     def make(self) -> Row:
         """All parts, in the order of what must not be missing."""
@@ -71,8 +74,7 @@ class Report:
         return self.result()
 
     def result(self) -> Row:
-        options, info = self.options, EXACT.engine().describe()
-        documents = options.sample.texts()
+        options, info, documents = self.options, self.exact.describe(), self.documents
         known: Row = {
             "bench": "gpu_parity",
             "ixsearch": __version__,
@@ -160,11 +162,15 @@ class Report:
             self.skipped.append(pair.name)
             return
         ours, theirs = self.seen[pair.setting.name], self.seen[pair.reference.name]
-        sample, judge = self.options.sample, pair.judge.engine()
-        topk, texts = judge.describe().index_topk, sample.texts()
-        self.rows["distance"] += findings.distance_rows(pair, ours, theirs, texts, topk)
+        judge, topk = self._judge(pair.judge), self.exact.describe().index_topk
+        apart = findings.distances_of(ours, theirs, self.documents, topk)
+        prompts = [request.prompt for request in self.options.sample.requests()]
+        self.rows["distance"] += findings.distance_rows(pair, ours, theirs, apart)
         self.rows["ranking"].append(findings.ranking_row(pair, ours, theirs))
-        self.rows["greedy"] += findings.greedy_rows(pair, ours, theirs, sample, judge)
+        self.rows["greedy"] += findings.greedy_rows(pair, ours, theirs, apart, prompts, judge)
+
+    def _judge(self, setting: Setting) -> NativeEngine:
+        return self.exact if setting == EXACT else setting.engine()
 
     def _search(self, dtype: str) -> None:
         setting = Setting(self.options.device, dtype)

@@ -21,6 +21,7 @@ def distances(rows: Sequence[Row]) -> Table:
             ("mean KL", lambda r: f"{r['kl']:.1e}"),
             ("scored", lambda r: f"{r['kl_scored']:.1e}"),
             ("logits", lambda r: f"{r['logit_difference']:.1e}"),
+            ("99 %", lambda r: f"{r['logit_usual']:.1e}"),
             ("median", lambda r: f"{r['logit_median']:.1e}"),
             ("same sets", lambda r: f"{r['same_sets']:.4f}"),
             ("common", lambda r: f"{r['common']:.4f}"),

@@ -54,6 +54,7 @@ def test_the_distance_of_two_documents():
     assert found.kl_scored == found.kl_largest == pytest.approx(apart)
     assert found.logit_difference == pytest.approx(log(2)) and found.logit_median == 0
     assert found.logit_largest == pytest.approx(log(2))
+    assert found.logit_usual == pytest.approx(0.98 * log(2))
     assert found.same_sets == pytest.approx(2 / 3) and found.common == pytest.approx(2.5 / 3)
 
 

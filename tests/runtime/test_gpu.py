@@ -124,7 +124,7 @@ def through_both(bundled, pattern, tokens):
 def test_the_bundled_model_through_the_kernels(bundled, letters):
     (document,) = bundled_documents("held-out", 1, Tokenizer.load(MODEL_FOLDER))
     want, got, wanted, found = through_both(bundled, Pattern(letters), list(document.tokens))
-    assert (got - want).abs().max() <= 1e-3 * want.abs().max()
+    assert (got - want).abs().amax(-1).quantile(0.99) <= 1e-4 * want.abs().max()
     log_p, log_q = want.double().log_softmax(-1), got.double().log_softmax(-1)
     assert (log_p.exp() * (log_p - log_q)).sum(-1).mean() <= 1e-7
     same = [(a == b.cpu()).all(-1).float().mean() for a, b in zip(wanted, found, strict=True)]
@@ -149,4 +149,4 @@ def test_the_bundled_model_writes_the_same_but_at_near_ties(bundled, letters):
         if place is not None:
             logits = full_forward(bundled[0].model, pattern, [*prompt, *want[:place]])[0][-1]
             gap = logits[want[place]] - logits[got[place]]
-            assert gap <= 1e-3 * logits.abs().max(), (place, float(gap))
+            assert gap <= 1e-4 * logits.abs().max(), (place, float(gap))
