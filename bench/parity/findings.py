@@ -18,6 +18,7 @@ from parity.observe import Observation
 from parity.ranking import ranking
 from parity.sample import ALL_FULL
 from parity.settings import Pair
+from parity.turns import KERNELS
 
 MOST_KL = 1e-6
 """Nats, under all-F, of exact pairs."""
@@ -110,6 +111,8 @@ def wrong(report: Mapping[str, Any], pairs: Sequence[Pair]) -> list[str]:
     """In words, what is not as it must be."""
     exact = {pair.name for pair in pairs if pair.exact}
     found = [f"{name}: {why}" for name, why in report["failed"].items()]
+    compared = {row["pair"] for row in report["greedy"]}
+    found += [f"{pair.name}: not compared" for pair in pairs if pair.name not in compared]
     for row in report["distance"]:
         if row["pair"] in exact and row["pattern"] == ALL_FULL and not row["kl"] <= MOST_KL:
             found.append(f"{row['pair']}: KL {row['kl']:.1e} under all-F, above {MOST_KL:.0e}")
@@ -122,6 +125,9 @@ def wrong(report: Mapping[str, Any], pairs: Sequence[Pair]) -> list[str]:
                 f"{row['pair']}, {row['pattern']}: a near-tie may be"
                 f" {row['tolerance_share']:.1e} of the largest logit wide, above {WIDEST:.0e}"
             )
+    for row in report["search"]:
+        if row["backend"] == KERNELS and not (row["kernel_calls"] or report["dry_run"]):
+            found.append(f"search, {row['dtype']}: no kernel ran")
     return found
 
 

@@ -26,7 +26,7 @@ class Setting:
 
     @property
     def name(self) -> str:
-        caches = "" if self.cache == "float" else f", {self.cache} caches"
+        caches = "" if self.cache == "float" else f" {self.cache}"
         return f"{self.device} {self.dtype} {self.backend}{caches}"
 
     def engine(self) -> NativeEngine:

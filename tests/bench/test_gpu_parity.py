@@ -155,14 +155,18 @@ def test_ratios_are_of_one_round():
     assert shared["rounds"] == 3 and shared["pattern"] == "FS"
 
 
+PAIRS = pairs_of("cpu")[:1]
+
+
 def report(**changes):
-    pair = pairs_of("cpu")[0].name
-    row = {"pair": pair, "pattern": ALL_FULL}
+    row = {"pair": PAIRS[0].name, "pattern": ALL_FULL}
     found = {"kl": 1e-9} | {k: v for k, v in changes.items() if k == "kl"}
     greedy = {"others": [], "tolerance_share": 2e-5}
     greedy |= {k: v for k, v in changes.items() if k in greedy}
-    failed = changes.get("failed", {})
-    return {"failed": failed, "distance": [row | found], "greedy": [row | greedy]}
+    search = [{"backend": KERNELS, "dtype": "float32", "kernel_calls": {"topk_indices": 1}}]
+    known = {"failed": {}, "dry_run": False, "search": search}
+    known |= {"distance": [row | found], "greedy": [row | greedy]}
+    return known | {k: v for k, v in changes.items() if k in known}
 
 
 @pytest.mark.parametrize(
@@ -173,11 +177,13 @@ def report(**changes):
         ({"others": [{}]}, "1 unequal not at a near-tie"),
         ({"tolerance_share": 0.1}, "wide"),
         ({"failed": {"search": "RuntimeError"}}, "search: RuntimeError"),
+        ({"greedy": []}, "not compared"),
+        ({"search": [{"backend": KERNELS, "dtype": "a", "kernel_calls": {}}]}, "no kernel ran"),
     ],
 )
 def test_what_is_wrong(changes, said):
-    assert wrong(report(), pairs_of("cpu")) == []
-    (found,) = wrong(report(**changes), pairs_of("cpu"))
+    assert wrong(report(), PAIRS) == []
+    (found,) = wrong(report(**changes), PAIRS)
     assert said in found
 
 
