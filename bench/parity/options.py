@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from parity import sample, search, speed
+from parity import amount, sample, search
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Options:
         return sample.QUICK if self.quick else sample.FULL
 
     @property
-    def amount(self) -> speed.Amount:
-        return speed.QUICK if self.quick or self.dry else speed.FULL
+    def amount(self) -> amount.Amount:
+        return amount.QUICK if self.quick or self.dry else amount.FULL
 
     @property
     def task(self) -> search.Task:

@@ -75,26 +75,14 @@ class Report:
         return self.result()
 
     def result(self) -> Row:
-        options, info, documents = self.options, self.exact.describe(), self.documents
         known: Row = {
             "bench": "gpu_parity",
             "ixsearch": __version__,
             "date": now(),
-            "command": options.command(),
-            "dry_run": options.dry,
-            "device": "cpu" if options.dry else torch.cuda.get_device_name(),
-            "driver": None if options.dry else driver(),
-            "versions": versions(),
-            "cpu": info.device,
-            "cores": CORES,
-            "load_before": self.load_before,
-            "model": info.name,
-            "weights_hash": info.weights_hash,
-            "index_topk": info.index_topk,
-            "documents": len(documents),
-            "documents_digest": digest_of(documents),
-            "tokens": sum(len(document.tokens) for document in documents),
-            "amount": asdict(options.amount),
+            "command": self.options.command(),
+            "dry_run": self.options.dry,
+            **self._machine(),
+            **self._inputs(),
             "seconds": round(time.monotonic() - self.began, 1),
             "part_seconds": self.seconds,
             "observe_seconds": {name: one.seconds for name, one in self.seen.items()},
@@ -103,6 +91,29 @@ class Report:
             **self.rows,
         }
         return known | {"wrong": findings.wrong(known, self.pairs)}
+
+    def _machine(self) -> Row:
+        dry = self.options.dry
+        return {
+            "device": "cpu" if dry else torch.cuda.get_device_name(),
+            "driver": None if dry else driver(),
+            "versions": versions(),
+            "cpu": self.exact.describe().device,
+            "cores": CORES,
+            "load_before": self.load_before,
+        }
+
+    def _inputs(self) -> Row:
+        info, documents = self.exact.describe(), self.documents
+        return {
+            "model": info.name,
+            "weights_hash": info.weights_hash,
+            "index_topk": info.index_topk,
+            "documents": len(documents),
+            "documents_digest": digest_of(documents),
+            "tokens": sum(len(document.tokens) for document in documents),
+            "amount": asdict(self.options.amount),
+        }
 
     def show(self, console: Console) -> None:
         result = self.result()

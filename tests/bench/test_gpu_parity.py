@@ -12,11 +12,11 @@ from parity.decode import DecodeSteps
 from parity.distance import distance, kl_divergence, selection_shares
 from parity.findings import wrong
 from parity.forward import forward
+from parity.gate import selection_shares_by_rows
 from parity.near_ties import Unequal, agreement, first_unequal, gap, tolerance_of
 from parity.ranking import ranking
 from parity.sample import ALL_FULL, EIGHT, FULL, QUICK
 from parity.settings import EXACT, pairs_of, settings_of
-from parity.speed import selection_shares_by_rows
 from parity.turns import KERNELS, TWINS
 from rich.console import Console
 
