@@ -50,6 +50,30 @@ def test_the_speculation_bench() -> None:
 
 
 @pytest.mark.slow
+def test_a_dry_run_of_the_gpu_parity_bench(tmp_path: Path) -> None:
+    out = tmp_path / "parity.json"
+    words = [
+        sys.executable,
+        "bench/gpu_parity.py",
+        "--device",
+        "cpu",
+        "--quick",
+        "--seconds",
+        "900",
+    ]
+    words += ["--out", str(out)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert json.loads(out.read_text()) == found
+    assert found["dry_run"] and not (found["wrong"] or found["failed"] or found["skipped"])
+    exact, half = found["distance"][0], found["distance"][2]
+    assert exact["kl"] < 1e-9 < half["kl"] < 1e-3
+    assert exact["same_sets"] > half["same_sets"] and half["common"] > 0.98
+    assert all(row["same_patterns"] for row in found["search"])
+    assert {row["what"] for row in found["speed"]} == {"score", "prefill", "decode", "step"}
+
+
+@pytest.mark.slow
 def test_the_study_goes_on_where_it_was_and_is_reported(tmp_path: Path) -> None:
     memo, out = tmp_path / "memo.gz", tmp_path / "small.json"
     words = [sys.executable, "bench/search.py", "study", "--memo", str(memo), "--out", str(out)]

@@ -13,19 +13,23 @@ from kernel_speed import deepgemm
 
 
 def machine() -> dict[str, object]:
-    versions = {
+    known = versions()
+    peer = deepgemm.installed_version()
+    if peer:
+        known["deep_gemm"] = peer
+    return {"device": torch.cuda.get_device_name(), "driver": driver(), "versions": known}
+
+
+def versions() -> dict[str, str | None]:
+    return {
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "triton": triton.__version__,
         "python": platform.python_version(),
     }
-    peer = deepgemm.installed_version()
-    if peer:
-        versions["deep_gemm"] = peer
-    return {"device": torch.cuda.get_device_name(), "driver": _driver(), "versions": versions}
 
 
-def _driver() -> str:
+def driver() -> str:
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     if not shutil.which(query[0]):
         return "unknown"

@@ -4,9 +4,12 @@ import pytest
 import torch
 
 from ixsearch import kernels
+from ixsearch.bundled import MODEL_FOLDER
 from ixsearch.patterns import Pattern
 from ixsearch.runtime import NativeEngine
 from ixsearch.runtime.interface import Document, Request, Workload
+from ixsearch.runtime.tokenizer import Tokenizer
+from ixsearch.tasks.corpus import bundled_documents, bundled_questions
 
 from .forward import full_forward
 from .oracle import make_model, save
@@ -92,3 +95,58 @@ def test_fp8_caches(tmp_path):
     assert off.median() < 1e-3
     requests = [Request(tuple(tokens_for(i, 50 + i)), 16) for i in range(5)]
     assert [len(new) for new in gpu.generate(requests)] == [16] * 5
+
+
+@pytest.fixture(scope="module")
+def bundled():
+    """(on the CPU, on the GPU), both in float32."""
+    return tuple(
+        NativeEngine.load(MODEL_FOLDER, device=device, dtype=torch.float32)
+        for device in ("cpu", "cuda")
+    )
+
+
+def through_both(bundled, pattern, tokens):
+    """Logits and selections by the CPU's twins, then by the GPU's kernels."""
+    want, (wanted,) = full_forward(bundled[0].model, pattern, tokens)
+    with kernels.backend("triton"):
+        got, (found,) = full_forward(bundled[1].model, pattern, tokens)
+    full = pattern.full_layers
+    return (
+        want,
+        got.cpu(),
+        [wanted[i].logical_TK for i in full],
+        [found[i].logical_TK for i in full],
+    )
+
+
+@pytest.mark.parametrize("letters", ["F" * 16, "FSFFFFFSFFSSSFSF"])
+def test_the_bundled_model_through_the_kernels(bundled, letters):
+    (document,) = bundled_documents("held-out", 1, Tokenizer.load(MODEL_FOLDER))
+    want, got, wanted, found = through_both(bundled, Pattern(letters), list(document.tokens))
+    assert (got - want).abs().amax(-1).quantile(0.99) <= 1e-4 * want.abs().max()
+    log_p, log_q = want.double().log_softmax(-1), got.double().log_softmax(-1)
+    assert (log_p.exp() * (log_p - log_q)).sum(-1).mean() <= 1e-7
+    same = [(a == b.cpu()).all(-1).float().mean() for a, b in zip(wanted, found, strict=True)]
+    assert min(same) >= 0.99
+
+
+@pytest.mark.parametrize("letters", ["F" * 16, "FSFFFFFSFFSSSFSF"])
+def test_the_bundled_model_writes_the_same_but_at_near_ties(bundled, letters):
+    """Questions that it knows, and random tokens, whose next ones often nearly tie."""
+    pattern, tokenizer = Pattern(letters), Tokenizer.load(MODEL_FOLDER)
+    prompts = [tokenizer.encode(question.prompt) for question in bundled_questions(3)]
+    draw = torch.Generator().manual_seed(0)
+    prompts += torch.randint(3, 397, (3, 200), generator=draw).tolist()
+    requests = [Request(tuple(prompt), 12) for prompt in prompts]
+    for engine in bundled:
+        engine.set_pattern(pattern)
+    wanted = bundled[0].generate(requests)
+    with kernels.backend("triton"):
+        found = bundled[1].generate(requests)
+    for prompt, want, got in zip(prompts, wanted, found, strict=True):
+        place = next((i for i, (a, b) in enumerate(zip(want, got, strict=True)) if a != b), None)
+        if place is not None:
+            logits = full_forward(bundled[0].model, pattern, [*prompt, *want[:place]])[0][-1]
+            gap = logits[want[place]] - logits[got[place]]
+            assert gap <= 1e-4 * logits.abs().max(), (place, float(gap))
