@@ -16,26 +16,27 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def crew_size(device: torch.device) -> int:
+def crew_size(device: torch.device, most: int = AT_ONCE) -> int:
     """Pieces of work that are done at once there."""
-    return min(torch.get_num_threads(), AT_ONCE) if device.type == "cpu" else 1
+    return min(torch.get_num_threads(), AT_ONCE, most) if device.type == "cpu" else 1
 
 
 class Crew:
     """Workers that share the CPU's threads, each with as many as any other.
 
     A piece of a document's work is many small operations; to split each over all threads costs more
-    than it gains. How many threads a worker has depends on the machine alone, not on how much there
-    is to do: what an operation gives may hang on them to the last bit. On CUDA nobody is hired:
-    `map` works through the pieces by itself.
+    than it gains. What an operation gives may hang, to the last bit, on how many threads a worker
+    has: that depends on the machine and on `most`, not on how much there is to do. On CUDA nobody
+    is hired: `map` works through the pieces by itself.
 
         with Crew(device) as crew:
             results = crew.map(work, items)
     """
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, most: int = AT_ONCE) -> None:
+        """`most`: workers; where there are fewer, each has more threads."""
         self._threads = torch.get_num_threads()
-        self.size = crew_size(device)
+        self.size = crew_size(device, most)
         self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Crew:

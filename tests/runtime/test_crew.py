@@ -86,3 +86,16 @@ def test_scores_are_those_of_one_thread(deepseek_folder, threads):
     engine.keep_near(EVERY[5:7])
     assert engine.score(texts, EVERY[:9]) == alone[:9]
     assert engine.score(texts, EVERY) == alone
+
+
+def test_effects_are_those_of_one_thread(deepseek_folder, threads):
+    """Draws are made in the order of the documents, however many go back at once."""
+    threads(1)
+    alone = NativeEngine.load(deepseek_folder, device="cpu").pair_effects(documents(), 2, 3)
+    threads(2)
+    engine = NativeEngine.load(deepseek_folder, device="cpu")
+    together = engine.pair_effects(documents(), 2, 3)
+    assert together.tokens == alone.tokens and alone.effects_NVLL.any()
+    torch.testing.assert_close(
+        torch.from_numpy(together.effects_NVLL), torch.from_numpy(alone.effects_NVLL)
+    )
