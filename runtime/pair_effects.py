@@ -15,7 +15,8 @@ Letters: V draws of v; L layers; others as in `ixsearch.kernels`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from operator import methodcaller
 
 import numpy as np
 import torch
@@ -23,23 +24,22 @@ import torch
 from ixsearch import kernels
 from ixsearch.runtime.attention import Projected
 from ixsearch.runtime.baseline_forward import BaselineForward
+from ixsearch.runtime.crew import Crew, crew_size
 from ixsearch.runtime.indexer import TopK
 from ixsearch.runtime.interface import Document, PairEffects, Progress
 from ixsearch.runtime.model import DecoderLayer, DsaModel
 from ixsearch.runtime.norm import rms_norm
 from ixsearch.runtime.selected_attention import SelectedAttention
+from ixsearch.runtime.sizes import state_bytes
 from ixsearch.runtime.step import Step
 from ixsearch.runtime.work import attention_share
 
 LOGIT_ELEMENTS = 1 << 22
+TOGETHER_BYTES = 1 << 28
+"""Documents go back side by side as long as what the baseline's forward keeps of them, for every
+layer, fits in this."""
 MOST_SCORED = 4096
 """Scored positions of a document whose logits are made, and for which v is drawn."""
-
-
-def _part(progress: Progress | None, number: int, documents: int) -> Progress | None:
-    if progress is None:
-        return None
-    return lambda share: progress((number + share) / documents)
 
 
 def effects_of(
@@ -49,20 +49,45 @@ def effects_of(
     seed: int,
     progress: Progress | None = None,
 ) -> tuple[PairEffects, int]:
-    """Effects of the documents one after the other, and their cost in layer-tokens."""
+    """Effects of the documents, and their cost in layer-tokens. Draws are in their order."""
     generator = torch.Generator().manual_seed(seed)
     layers, topk = model.config.num_hidden_layers, model.config.index_topk
     tokens = tuple(len(document.scored_targets(topk)) for document in documents)
     effects = np.zeros((len(documents), draws, layers, layers), dtype=np.float32)
-    cost = 0.0
-    for number, document in enumerate(documents):
-        if tokens[number]:
-            part = _part(progress, number, len(documents))
-            effects[number] = pair_effects(model, document, draws, generator, part).numpy()
-            cost += _cost(model, len(document.tokens), draws)
-        if progress is not None:
-            progress((number + 1) / len(documents))
+    seeing = [number for number, scored in enumerate(tokens) if scored]
+    done = 0
+    for group in _groups(model, documents, seeing):
+        ways = [_WayBack(model, documents[number], draws, generator) for number in group]
+        with Crew(model.device, len(group)) as crew:
+            for j in reversed(range(1, layers)):
+                crew.map(methodcaller("through", j), ways)
+                if progress is not None:
+                    progress((done + len(group) * (layers - j) / layers) / len(seeing))
+        for number, way in zip(group, ways, strict=True):
+            effects[number] = way.effects.numpy()
+        done += len(group)
+    if progress is not None:
+        progress(1.0)
+    cost = sum(_cost(model, len(documents[number].tokens), draws) for number in seeing)
     return PairEffects(effects, tokens), round(cost)
+
+
+def _groups(
+    model: DsaModel, documents: Sequence[Document], numbers: Sequence[int]
+) -> Iterator[list[int]]:
+    """Documents that go back side by side: what the baseline left of them is alive at once."""
+    c, most = model.config, crew_size(model.device)
+    token = c.num_hidden_layers * state_bytes(c.hidden_size, c.index_topk, model.dtype.itemsize)
+    group: list[int] = []
+    for number in numbers:
+        together = [*group, number]
+        size = token * sum(len(documents[other].tokens) for other in together)
+        if group and (len(group) == most or size > TOGETHER_BYTES):
+            yield group
+            together = [number]
+        group = together
+    if group:
+        yield group
 
 
 def _cost(model: DsaModel, tokens: int, draws: int) -> float:
@@ -76,31 +101,31 @@ def _cost(model: DsaModel, tokens: int, draws: int) -> float:
     return whole + seeing * pairs * attention_share(model.config)
 
 
-def pair_effects(
-    model: DsaModel,
-    document: Document,
-    draws: int,
-    generator: torch.Generator,
-    progress: Progress | None = None,
-) -> torch.Tensor:
-    """Effects float64 [V, L, L] on the CPU: of layer j (last dim) reading layer i < j.
+class _WayBack:
+    """One document's way from the top down through the layers, which finds its effects.
 
     Layers without an indexer read their source of the all-F forward; their effects are relative to
     that. Entries that no pattern can have are 0.
 
     Only one layer's graph is alive at a time: each is computed again on the way back.
     """
-    found = BaselineForward.of(model, document)
-    gradients = _top_gradients(model, document, found.last, draws, generator)
-    layers = model.config.num_hidden_layers
-    effects = torch.zeros(draws, layers, layers, dtype=torch.float64)
-    for j in reversed(range(1, layers)):
-        gradients, by_heads, layer_p, own = _back(model, j, found, gradients)
+
+    def __init__(
+        self, model: DsaModel, document: Document, draws: int, generator: torch.Generator
+    ) -> None:
+        self._model = model
+        self._found = BaselineForward.of(model, document)
+        self._gradients = _top_gradients(model, document, self._found.last, draws, generator)
+        layers = model.config.num_hidden_layers
+        self.effects = torch.zeros(draws, layers, layers, dtype=torch.float64)
+        """float64 [V, L, L] on the CPU: of layer j (last dim) reading layer i < j."""
+
+    def through(self, j: int) -> None:
+        """Layer j, after all later ones."""
+        model, topks = self._model, self._found.topks
+        self._gradients, by_heads, layer_p, own = _back(model, j, self._found, self._gradients)
         for i in (i for i in model.indexer_layers if i < j):
-            effects[:, i, j] = _effect(model, layer_p, own, found.topks[i], by_heads)
-        if progress is not None:
-            progress((layers - j) / layers)
-    return effects
+            self.effects[:, i, j] = _effect(model, layer_p, own, topks[i], by_heads)
 
 
 def _top_gradients(

@@ -44,16 +44,19 @@ class RotaryTable:
     def __init__(self, rope: RopeConfig, dim: int, device: torch.device) -> None:
         self._frequencies = frequencies(rope, dim).to(device)
         self._scale = rope.table_scale
-        self._cos = self._sin = torch.empty(0, dim // 2, device=device)
+        none = torch.empty(0, dim // 2, device=device)
+        # Replaced as a whole, for threads that read it meanwhile.
+        self._angles = (none, none)
 
     def at(self, positions_T: torch.Tensor, furthest: int) -> tuple[torch.Tensor, torch.Tensor]:
         """cos and sin, float32 [T, dim / 2]; `furthest` bounds the positions."""
-        if furthest >= len(self._cos):
-            self._grow(furthest + 1)
-        return self._cos[positions_T], self._sin[positions_T]
+        cos, sin = self._angles
+        if furthest >= len(cos):
+            cos, sin = self._angles = self._up_to(furthest + 1)
+        return cos[positions_T], sin[positions_T]
 
-    def _grow(self, length: int) -> None:
+    def _up_to(self, length: int) -> tuple[torch.Tensor, torch.Tensor]:
         size = 1 << (length - 1).bit_length()
         angles = torch.arange(size, device=self._frequencies.device).float()[:, None]
         angles = angles * self._frequencies
-        self._cos, self._sin = angles.cos() * self._scale, angles.sin() * self._scale
+        return angles.cos() * self._scale, angles.sin() * self._scale

@@ -9,6 +9,7 @@ import torch
 
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime.compare import document_score, targets_of
+from ixsearch.runtime.crew import Crew, crew_size
 from ixsearch.runtime.held import HeldStates
 from ixsearch.runtime.interface import Document, DocumentScore, Progress
 from ixsearch.runtime.memory import (
@@ -18,7 +19,7 @@ from ixsearch.runtime.memory import (
     host_memory,
     is_out_of_memory,
 )
-from ixsearch.runtime.model import DsaModel
+from ixsearch.runtime.model import DecoderLayer, DsaModel
 from ixsearch.runtime.not_finite import document_error
 from ixsearch.runtime.scoring_pass import ScoringPass
 from ixsearch.runtime.sizes import layer_bytes, score_bytes, state_bytes
@@ -137,12 +138,10 @@ class Scorer:
         passes = self._passes(documents, run)
         self.model.top.release()
         layers = iter(self.model.layers)
-        for number in range(self.model.config.num_hidden_layers):
-            layer = next(layers)
-            for one in passes:
-                one.advance(layer, number)
-            del layer  # before the next one comes
-            progress((number + 1) / self.model.config.num_hidden_layers)
+        with Crew(self.model.device) as crew:
+            for number in range(self.model.config.num_hidden_layers):
+                _through_layer(crew, next(layers), number, passes)
+                progress((number + 1) / self.model.config.num_hidden_layers)
         for one in passes:
             self.layer_tokens += one.trie.layers * one.rows
             for i in range(len(one.documents)):
@@ -185,7 +184,8 @@ class Scorer:
         scratch = form.latent_bytes(c) + form.indexer_bytes(c)
         longest = max(len(document.tokens) for document in documents)
         together = max(longest, min(tokens, TOKENS_AT_ONCE[self.model.device.type]))
-        work = score_bytes(together) + together * layer_bytes(c, self.model.dtype.itemsize)
+        piece = score_bytes(together) + together * layer_bytes(c, self.model.dtype.itemsize)
+        work = piece * crew_size(self.model.device)
         needed = tokens * (self._state_bytes * (width + 1) + scratch) + work
         place = self.model.device if room is None or needed <= room else HOST
         if not self.model.resident and place.type == "cpu" and needed > host_memory():
@@ -225,6 +225,17 @@ class Scorer:
             raise document_error(self.model, document, pattern)
         targets = torch.tensor(targets_of(document), device=self.model.device) - 1
         return self.model.final_norm(x_Td.to(self.model.device))[targets]
+
+
+def _through_layer(
+    crew: Crew, layer: DecoderLayer, number: int, passes: Sequence[ScoringPass]
+) -> None:
+    """Every state of every pass; each is a piece of work of its own."""
+    parents = [one.parents(number) for one in passes]
+    work = [(one, p) for one, some in zip(passes, parents, strict=True) for p in some]
+    found = iter(crew.map(lambda piece: piece[0].through(layer, number, piece[1]), work))
+    for one, some in zip(passes, parents, strict=True):
+        one.take([next(found) for _ in some])
 
 
 def _halves(whole: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:

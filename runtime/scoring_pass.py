@@ -43,10 +43,6 @@ class ScoringPass:
             for first, count, length in zip(self.first_blocks, blocks, lengths, strict=False)
         ]
         self.step = Step.of(parts, model.device, decode_width=0)
-        # One layer's cache: nothing of a layer is needed once the layer is done.
-        self.scratch = LayerCache.allocate(
-            model.config, True, sum(blocks), model.cache_format, model.device
-        )
         for parent in self.trie.starts(0):
             self.states[parent] = State(self._embedded().to(self.place), None)
 
@@ -54,20 +50,26 @@ class ScoringPass:
     def rows(self) -> int:
         return self.first_rows[-1]
 
-    def advance(self, layer: DecoderLayer, number: int) -> None:
-        """Take every live state through a layer, parent after parent: only one of them, and what
-        becomes of it, need be on the device.
-        """
+    def parents(self, number: int) -> list[Prefix]:
+        """Prefixes whose states go through a layer; what is kept of them is fetched."""
         for start in self.trie.starts(number) if number else ():
             self.states[start] = self._from_held(start)
-        after: dict[Prefix, State] = {}
-        for parent, resting in self.states.items():
-            children = [p for p in (parent + "F", parent + "S") if p in self.trie.levels[number]]
-            state = resting.on(self.model.device) if children else resting
-            for child in children:
-                after[child] = self._through(layer, state, child[-1] == "F", resting)
-        self.states = after
-        for prefix, state in after.items():
+        level = {prefix[:-1] for prefix in self.trie.levels[number]}
+        return [prefix for prefix in self.states if prefix in level]
+
+    def through(self, layer: DecoderLayer, number: int, parent: Prefix) -> dict[Prefix, State]:
+        """What becomes of one state in a layer, as F and as S where the trie has them: only it, and
+        what becomes of it, need be on the device. The pass lets go of it.
+        """
+        children = [p for p in (parent + "F", parent + "S") if p in self.trie.levels[number]]
+        resting = self.states.pop(parent)
+        state = resting.on(self.model.device)
+        return {p: self._through(layer, state, p[-1] == "F", resting) for p in children}
+
+    def take(self, found: Sequence[dict[Prefix, State]]) -> None:
+        """Go on with what a layer gave, parent after parent."""
+        self.states = {prefix: state for states in found for prefix, state in states.items()}
+        for prefix, state in self.states.items():
             self._offer(prefix, state)
 
     def at_end(self, letters: str) -> State:
@@ -81,10 +83,15 @@ class ScoringPass:
     def _through(self, layer: DecoderLayer, state: State, full: bool, resting: State) -> State:
         """`resting` is `state` at its place: a top-k that is carried on stays the one there."""
         x_Td, carried = layer(
-            state.x_Td, full, state.carried, self.scratch, self.model.table, self.step
+            state.x_Td, full, state.carried, self._scratch(), self.model.table, self.step
         )
         kept = resting.carried if carried is state.carried else topk_on(carried, self.place)
         return State(x_Td.to(self.place), kept)
+
+    def _scratch(self) -> LayerCache:
+        """A layer's cache: nothing of a layer is needed once the layer is done."""
+        model, blocks = self.model, self.first_blocks[-1]
+        return LayerCache.allocate(model.config, True, blocks, model.cache_format, model.device)
 
     def _slots(self) -> list[int]:
         return [first * BLOCK_SIZE for first in self.first_blocks[:-1]]

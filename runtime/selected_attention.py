@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.nn.functional import pad
 
 from ixsearch import kernels
 
-CHUNK_ELEMENTS = 1 << 24
+CHUNK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 24}
 
 
 class SelectedAttention(torch.autograd.Function):
@@ -37,7 +38,8 @@ class SelectedAttention(torch.autograd.Function):
         q_THC, kv_SC, slots_TK = ctx.saved_tensors
         q_gradient = torch.empty_like(q_THC)
         kv_gradient = torch.zeros(kv_SC.shape, dtype=_wide(kv_SC), device=kv_SC.device)
-        step = max(1, CHUNK_ELEMENTS // (slots_TK.shape[1] * (kv_SC.shape[1] + q_THC.shape[1])))
+        row = slots_TK.shape[1] * (kv_SC.shape[1] + q_THC.shape[1])
+        step = max(1, CHUNK_ELEMENTS[q_THC.device.type] // row)
         for start in range(0, len(q_THC), step):
             rows = slice(start, start + step)
             q_gradient[rows], kv_part = _gradients(
@@ -65,9 +67,9 @@ def _gradients(
     value_TKR = kv_TKC[..., :latent_dim]
     by_weight = gradient @ value_TKR.transpose(1, 2)
     by_logit = weights * (by_weight - (by_weight * weights).sum(-1, keepdim=True)) * scale
-    kv_gradient = by_logit.transpose(1, 2) @ q
-    kv_gradient[..., :latent_dim] += weights.transpose(1, 2) @ gradient
-    return (by_logit @ kv_TKC).to(q_THC.dtype), kv_gradient
+    by_both = torch.cat((by_logit, weights), 1).transpose(1, 2)
+    with_both = torch.cat((q, pad(gradient, (0, q.shape[-1] - latent_dim))), 1)
+    return (by_logit @ kv_TKC).to(q_THC.dtype), by_both @ with_both
 
 
 def _wide(tensor: torch.Tensor) -> torch.dtype:

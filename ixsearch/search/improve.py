@@ -13,7 +13,7 @@ from ixsearch.search.promises import Promises
 from ixsearch.search.proposer import Ask, Problem
 from ixsearch.search.race import MOVE_LEVEL, race
 from ixsearch.search.scores import Scores
-from ixsearch.search.surrogate import Surrogate
+from ixsearch.search.surrogate import Surrogate, letters_of
 
 WORTH = 0.1
 """Expected fall of log divergence, for as much work again as was done, under which it is over."""
@@ -94,9 +94,10 @@ class Improver:
         if surrogate is None or not moves:
             return None
         gains = expected_falls(scores, start, surrogate.guess(moves), surrogate.spread)
-        values = promises.share(budget) * gains / [_cost(start, move) for move in moves]
+        values = promises.share(budget) * gains / _costs(start, moves)
         # Rounded, so that the last bits of a solver do not choose between equals.
-        order = sorted(range(len(moves)), key=lambda i: (-round(values[i], 9), moves[i]))
+        rounded = values.round(9).tolist()
+        order = sorted(range(len(moves)), key=lambda i: (-rounded[i], moves[i].letters))
         chosen = order[: self.width]
         value = round(float(values[chosen].mean()), 9)
         return Turn(value, float(gains[chosen].max()), start, [moves[i] for i in chosen])
@@ -123,8 +124,7 @@ def _work(scores: Scores) -> float:
     return sum(map(scores.seen, scores)) / scores.documents
 
 
-def _cost(start: Pattern, move: Pattern) -> float:
-    """Share of the layers that differ, where the states of `start` are kept."""
-    letters = zip(start.letters, move.letters, strict=True)
-    changed = next(i for i, (old, new) in enumerate(letters) if old != new)
-    return (len(start) - changed) / len(start)
+def _costs(start: Pattern, moves: Sequence[Pattern]) -> np.ndarray:
+    """Shares of the layers from the first that differs on: before it, states are kept."""
+    differ_ML = letters_of(moves) != letters_of([start])
+    return (len(start) - differ_ML.argmax(1)) / len(start)

@@ -35,7 +35,7 @@ class Surrogate:
     @classmethod
     def fit(cls, scores: Scores, num_full: int, effects: Effects | None = None) -> Surrogate | None:
         """From all patterns, each on the documents that are scored; None if none has an S."""
-        known = [p for p in scores if p.shared_layers]
+        known = [p for p in scores if "S" in p.letters]
         if not known:
             return None
         x_PC = _features(known, effects)
@@ -45,7 +45,7 @@ class Surrogate:
         weighted_CP = (x_PC * weight_P[:, None]).T
         inverse_CC = np.linalg.inv(weighted_CP @ x_PC + np.diag(_penalties(x_PC, effects)))
         weights_C = inverse_CC @ (weighted_CP @ y_P)
-        leverage_P = np.einsum("pc,cd,pd->p", x_PC, inverse_CC, x_PC) * weight_P
+        leverage_P = ((x_PC @ inverse_CC) * x_PC).sum(1) * weight_P
         rest_P = (y_P - x_PC @ weights_C) / np.maximum(1 - leverage_P, LEAST_FREEDOM)
         spread = np.sqrt((weight_P * rest_P**2).sum() / weight_P.sum())
         return cls(effects, weights_C, float(spread))
@@ -57,13 +57,19 @@ class Surrogate:
 
 def _features(patterns: Sequence[Pattern], effects: Effects | None) -> np.ndarray:
     """A constant; the estimated costs; each layer is S; each layer and the one before it are S."""
-    shared_PL = np.array([[letter == "S" for letter in p.letters] for p in patterns], dtype=float)
+    shared_PL = (letters_of(patterns) == ord("S")).astype(float)
     both = shared_PL[:, 1:] * shared_PL[:, :-1]
     columns = [np.ones((len(patterns), 1)), shared_PL, both]
     if effects is not None:
         costs = np.stack((effects.additive(patterns), effects.joint(patterns)), 1)
         columns.insert(1, log_divergence(costs) / 2)
     return np.hstack(columns)
+
+
+def letters_of(patterns: Sequence[Pattern]) -> np.ndarray:
+    """Codes of the letters [P, L]."""
+    text = "".join(p.letters for p in patterns)
+    return np.frombuffer(text.encode("ascii"), dtype=np.uint8).reshape(len(patterns), -1)
 
 
 def _penalties(x_PC: np.ndarray, effects: Effects | None) -> np.ndarray:

@@ -47,13 +47,19 @@ class _Offers:
     problem: Problem
     effects: Effects | None
     _lent: dict[tuple[Pattern, int], list[Pattern]] = field(default_factory=dict)
+    _swaps: dict[Pattern, list[Pattern]] = field(default_factory=dict)
 
     def __call__(self) -> Iterator[Moves]:
         for budget in self.problem.budgets:
             start = self.problem.scores.best(budget)
             if start is not None:
-                swaps = self.problem.space.swaps(start)
-                yield start, list(dict.fromkeys((*swaps, *self._repairs(budget))))
+                yield start, list(dict.fromkeys((*self._of(start), *self._repairs(budget))))
+
+    def _of(self, start: Pattern) -> list[Pattern]:
+        """Made once: the best of a budget is asked for in every turn, and seldom another one."""
+        if start not in self._swaps:
+            self._swaps[start] = self.problem.space.swaps(start)
+        return self._swaps[start]
 
     def _repairs(self, budget: int) -> Iterator[Pattern]:
         """From the best of the two next budgets, once for each of them."""

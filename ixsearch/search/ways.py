@@ -29,6 +29,7 @@ def ways(
             return [], np.zeros(0)
         guesses = guess(found)
         # Rounded, so that the last bits of a solver do not choose between equals.
-        order = sorted(range(len(found)), key=lambda i: (round(guesses[i], 9), found[i]))[:beam]
+        rounded = guesses.round(9).tolist()
+        order = sorted(range(len(found)), key=lambda i: (rounded[i], found[i].letters))[:beam]
         found, guesses = [found[i] for i in order], guesses[order]
     return found, guesses

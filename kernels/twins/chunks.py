@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import torch
 
-WORKSPACE_ELEMENTS = {"cpu": 1 << 20, "cuda": 1 << 26}
+WORKSPACE_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}
 
 
 def row_chunks(rows: int, elements_per_row: int, device: torch.device) -> Iterator[slice]:

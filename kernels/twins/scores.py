@@ -103,6 +103,8 @@ def _scores(
         hits = torch.relu_(q_TND[rows].float().reshape(-1, dim) @ keys_DW)
         hits_TNW = hits.view(len(lengths), heads, seen)
         scores = torch.bmm(w_TN[rows, None].float(), hits_TNW)[:, 0]
-        past = torch.arange(seen, device=out.device) >= lengths[:, None]
-        out[rows, :seen] = scores.masked_fill_(past, float("-inf"))
+        first = int(lengths.min())
+        past = torch.arange(first, seen, device=out.device) >= lengths[:, None]
+        scores[:, first:].masked_fill_(past, float("-inf"))
+        out[rows, :seen] = scores
     return out

@@ -41,11 +41,13 @@ def sparse_mla(
         kv_TKC = kv_TKC.view(*slots.shape, width).to(wide)
         logits = torch.bmm(q_THC[part].to(wide), kv_TKC.transpose(1, 2)) * scale
         logits.masked_fill_((slots < 0)[:, None], float("-inf"))
-        total = logits.logsumexp(-1, keepdim=True)
-        weights = (logits - total).exp() if logits.requires_grad else logits.sub_(total).exp_()
-        lse[part] = total[..., 0].float()
+        weights = logits.softmax(-1)
+        # Of the largest weight: a second pass of exponentials would cost as much as the attention.
+        lse[part] = (logits.amax(-1) - weights.amax(-1).log()).float()
         out[part] = torch.bmm(weights, kv_TKC[..., :latent_dim]).to(q_THC.dtype)
-        out[part].masked_fill_((slots < 0).all(-1)[:, None, None], 0.0)
+        nothing = (slots < 0).all(-1)[:, None]
+        lse[part].masked_fill_(nothing, float("-inf"))
+        out[part].masked_fill_(nothing[..., None], 0.0)
     return out, lse
 
 
