@@ -51,45 +51,19 @@ def spots(chosen, BLOCK: tl.constexpr):
     words = words_of(chosen, BLOCK)
     counts = bit_count(words)
     before = tl.cumsum(counts, 0) - counts
-    return _with_before(before, _counts_within(words), BLOCK), tl.sum(counts, 0)
-
-
-@triton.jit
-def spots_of_two(chosen, others, BLOCK: tl.constexpr):
-    """How many are chosen before each, and how many others are; both below 32,768."""
-    words, other_words = words_of(chosen, BLOCK), words_of(others, BLOCK)
-    counts = bit_count(words) + (bit_count(other_words) << 16)
-    before = tl.cumsum(counts, 0) - counts
-    within = _counts_within(words) + (_counts_within(other_words) << 16)
-    both = _with_before(before, within, BLOCK)
-    return both & 0xFFFF, both >> 16
-
-
-@triton.jit
-def _counts_within(words):
-    """Of each bit of words [W], how many lower ones are set: [W, 32]."""
     below = (1 << tl.arange(0, 32)) - 1
-    return bit_count(words[:, None] & below[None, :])
+    within = bit_count(words[:, None] & below[None, :])
+    return tl.reshape(before[:, None] + within, (BLOCK,)), tl.sum(counts, 0)
 
 
 @triton.jit
-def _with_before(before, within, BLOCK: tl.constexpr):
-    return tl.reshape(before[:, None] + within, (BLOCK,))
-
-
-@triton.jit
-def write_set_bits(places, values, row, room, words, first, spot):
+def write_set_bits(places, room, words, first, spot):
     """Write the positions of set bits, of word w from places[spot_w] on; no more than `room`.
 
-    `first`: position of each word's lowest bit. Unless `values` is None, what the row holds there
-    is written to it.
+    `first`: position of each word's lowest bit.
     """
     for _ in range(0, tl.max(bit_count(words), 0)):
         low, bit = lowest_bit(words)
-        there = (words != 0) & (spot < room)
-        tl.store(places + spot, first + bit, mask=there)
-        if values is not None:
-            value = tl.load(row + first + bit, mask=there, other=0.0).to(tl.float32)
-            tl.store(values + spot, value, mask=there)
+        tl.store(places + spot, first + bit, mask=(words != 0) & (spot < room))
         words = words ^ low
         spot += 1

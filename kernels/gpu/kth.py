@@ -10,6 +10,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from ixsearch.kernels.gpu.compact import spots
+
 LOWEST_KEY = tl.constexpr(-0x80000000)
 HIGHEST_KEY = tl.constexpr(0x7FFFFFFF)
 
@@ -137,3 +139,37 @@ def narrow(values, wanted, slack, few, low, count_low, high, of):
         )
         turn += 1
     return low, count_low, high, count_high
+
+
+@triton.jit
+def kth(values, wanted, low, count_low, high, of, scratch, N: tl.constexpr, FEW: tl.constexpr):
+    """(key of the wanted-th largest of values [N], how many reach it).
+
+    Other arguments: see `narrow`. The last FEW that it may be are compared with each other, if FEW
+    is not 0; `scratch` holds that many.
+    """
+    low, reach, high, count_high = narrow(values, wanted, 0, FEW, low, count_low, high, of)
+    if FEW > 0:
+        few = tl.where(high - low == 1, 0, reach - count_high)
+        if (reach > wanted) & (few > 0):
+            between = (values >= value_of(low)) & (values < value_of(high))
+            spot, _ = spots(between, N)
+            tl.store(scratch + spot, values.to(tl.int32, bitcast=True), mask=between)
+            tl.debug_barrier()
+            low, reach = _kth_of_few(scratch, few, wanted - count_high, FEW)
+            reach += count_high
+            tl.debug_barrier()
+    return low, reach
+
+
+@triton.jit
+def _kth_of_few(bits, count, wanted, FEW: tl.constexpr):
+    at = tl.arange(0, FEW)
+    inside = at < count
+    few = tl.load(bits + at, mask=inside, other=-1).to(tl.float32, bitcast=True)  # -1: NaN
+    reach = tl.sum((few[None, :] >= few[:, None]).to(tl.int32), 1)
+    reach = tl.where(inside & (reach >= wanted), reach, FEW)
+    # Both at once, since a minimum over the program takes as long as all the comparisons.
+    key = key_of(few).to(tl.uint32, bitcast=True).to(tl.int64)
+    least = tl.min((reach.to(tl.int64) << 32) | key, 0)
+    return (least & 0xFFFFFFFF).to(tl.uint32).to(tl.int32, bitcast=True), (least >> 32).to(tl.int32)

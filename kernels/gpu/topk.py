@@ -43,9 +43,7 @@ class Plan:
     collect_warps: int = 0
     programs: int = 0
     registers: int | None = None
-    """A thread at most. Of many rows: a few spilled ones cost less than programs that do not fit.
-    Of few rows as many as there are: left alone, the compiler spills to fit two programs.
-    """
+    """A thread at most: a few spilled ones cost less than programs that do not fit."""
 
 
 def topk_indices(scores_TW: torch.Tensor, lengths_T: torch.Tensor, k: int) -> torch.Tensor:
@@ -70,7 +68,7 @@ def plan_of(tokens: int, width: int, k: int) -> Plan:
         room = max(32, triton.next_power_of_2(width))
         few = tokens < MULTIPROCESSORS
         warps, block = (8, 8192) if few else (4, 1024)
-        registers = 255 if few else 128
+        registers = None if few else 128
         return Plan(0, block, min(warps, max(1, room // 512)), room, registers=registers)
     room = max(1024, 4 * triton.next_power_of_2(k))
     sample = min(8192, max(2048, triton.next_power_of_2(width) // 32))
@@ -81,8 +79,7 @@ def plan_of(tokens: int, width: int, k: int) -> Plan:
     parts = max(2, 1 << (wanted.bit_length() - 1))
     # More than half the room is found in one of 20 rows of over 64K scores: one of many will be.
     warps = 16 if width > 65536 and tokens > 4 else 8
-    registers = 255 if warps == 8 else None
-    return Plan(parts, 4096, warps, room, sample, 4096, 8192, collect_warps=8, registers=registers)
+    return Plan(parts, 4096, warps, room, sample, 4096, 8192, collect_warps=8)
 
 
 def launch(
@@ -106,15 +103,12 @@ def launch(
         return
     part_room = min(plan.room, triton.next_power_of_2(triton.cdiv(width, plan.parts) + 32))
     parts = {"PARTS": plan.parts, "PART_ROOM": part_room}
-    words_TPW = scratch(tokens, plan.parts, words)
-    places = scratch(tokens, plan.parts, part_room)
-    found = places, places.new_empty(places.shape, dtype=torch.float32)
+    own = scratch(tokens, plan.parts, words), scratch(tokens, plan.parts, part_room)
     notes = scratch(tokens, 3, plan.parts)
     collecting |= {"K": k, "ROOM": plan.room, "num_warps": plan.collect_warps}
-    grid = (tokens, plan.parts)
-    _collect_part[grid](*rows, width, words_TPW, *found, notes, **collecting, **parts)
+    _collect_part[(tokens, plan.parts)](*rows, width, *own, notes, **collecting, **parts)
     shape |= {"BLOCK": plan.block}
-    _search_parts[(tokens,)](*rows, out_TK, *found, notes, **shape, **parts)
+    _search_parts[(tokens,)](*rows, out_TK, own[1], notes, **shape, **parts)
 
 
 @triton.jit
@@ -172,7 +166,6 @@ def _search_long(
                 bound,
                 words + slot * WORDS,
                 row_places,
-                None,
                 ROOM,
                 TILE,
                 WORDS,
@@ -183,7 +176,6 @@ def _search_long(
                 row_scores,
                 length,
                 row_places,
-                None,
                 None,
                 found,
                 broken,
@@ -205,7 +197,6 @@ def _collect_part(
     width,
     words,
     places,
-    values,
     notes,
     K: tl.constexpr,
     ROOM: tl.constexpr,
@@ -232,7 +223,6 @@ def _collect_part(
             bound,
             words + mine * WORDS,
             places + mine * PART_ROOM,
-            values + mine * PART_ROOM,
             PART_ROOM,
             TILE,
             WORDS,
@@ -250,7 +240,6 @@ def _search_parts(
     lengths,
     out,
     places,
-    values,
     notes,
     K: tl.constexpr,
     K_BLOCK: tl.constexpr,
@@ -273,7 +262,6 @@ def _search_parts(
             row_scores,
             length,
             places + row * PARTS * PART_ROOM,
-            values + row * PARTS * PART_ROOM,
             notes,
             tl.sum(tl.load(notes + part), 0),
             tl.sum(tl.load(notes + PARTS + part), 0),
@@ -293,7 +281,6 @@ def _search(
     row_scores,
     length,
     places,
-    values,
     counts,
     found,
     broken,
@@ -318,7 +305,6 @@ def _search(
             row_scores,
             length,
             places,
-            values,
             counts,
             found,
             bound,
@@ -334,7 +320,6 @@ def _search(
             row_scores,
             length,
             places,
-            values,
             counts,
             found,
             bound,

@@ -6,21 +6,28 @@ import triton
 import triton.language as tl
 
 from ixsearch.kernels.gpu.candidates import candidates
-from ixsearch.kernels.gpu.compact import apart, bit_count, spots, spots_of_two
+from ixsearch.kernels.gpu.compact import apart, spots
 from ixsearch.kernels.gpu.kth import (
     ends,
     guesses,
     key_of,
-    narrow,
+    kth,
     narrowed,
     next_and_middle,
     value_of,
 )
 
 FEW = tl.constexpr(32)
-"""Fewer scores than these are compared with each other at last, in memory of a result with room."""
+"""Scores that are compared with each other at last, in memory of the result, if it has room."""
 LOWEST = tl.constexpr(-3.4028234663852886e38)
 INFINITY_BITS = tl.constexpr(0x7F800000)
+
+
+@triton.jit
+def _ready(scratch, FEW: tl.constexpr):
+    """Whole sectors first: of one half written, the rest would be awaited from memory."""
+    if FEW > 0:
+        tl.store(scratch + tl.arange(0, FEW), tl.zeros((FEW,), tl.int32))
 
 
 @triton.jit
@@ -35,20 +42,22 @@ def search_whole(
     ROOM: tl.constexpr,
 ):
     """The best of a row that fits in registers. Nothing past `width` is read."""
+    few: tl.constexpr = FEW if K >= FEW and ROOM <= BLOCK else 0
     at = apart(tl.arange(0, ROOM), width + 1)
     scores = tl.load(row_scores + at, mask=at < width, other=0.0).to(tl.float32)
+    _ready(out, few)
     inside = at < length
     lowest, highest = ends(key_of(scores), inside)
     finite = (lowest > -INFINITY_BITS - 1) & (highest < INFINITY_BITS)
     length = tl.where(finite, length, 0)
     scores = tl.where(inside, scores, float("-inf"))
     wanted = tl.minimum(length, K)
+    key, reach = kth(scores, wanted, lowest, length, highest + 1, length, out, ROOM, few)
+    bound = value_of(key)
     if wanted > 0:
         if ROOM <= BLOCK:
-            _search(out, at, scores, wanted, lowest, length, highest + 1, length, K, ROOM)
+            _write(out, at, scores, bound, reach - wanted, ROOM)
         else:
-            low, reach, _, _ = narrow(scores, wanted, 0, 0, lowest, length, highest + 1, length)
-            bound = value_of(low)
             _write_by_blocks(out, row_scores, out, length, bound, reach - wanted, BLOCK, False)
     pad(out, wanted, K, K_BLOCK)
 
@@ -59,7 +68,6 @@ def search_candidates(
     row_scores,
     length,
     places,
-    values,
     counts,
     found,
     bound,
@@ -70,65 +78,22 @@ def search_candidates(
     PART_ROOM: tl.constexpr,
 ):
     """The best of a row of this length among its candidates, up to N."""
-    column, score = candidates(row_scores, places, values, counts, found, N, PARTS, PART_ROOM)
+    few: tl.constexpr = FEW if K >= FEW and N <= BLOCK else 0
+    _ready(out, few)
+    column = candidates(places, counts, found, N, PARTS, PART_ROOM)
+    inside = apart(tl.arange(0, N), found) < found
+    score = tl.load(row_scores + column, mask=inside, other=float("-inf")).to(tl.float32)
     high = key_of(tl.max(score, 0)) + 1
+    key, reach = kth(score, K, key_of(bound), found, high, length, out, N, few)
+    bound = value_of(key)
     if N <= BLOCK:
-        _search(out, column, score, K, key_of(bound), found, high, length, K, N)
+        _write(out, column, score, bound, reach - K, N)
     else:
-        low, reach, _, _ = narrow(score, K, 0, 0, key_of(bound), found, high, length)
         if PARTS > 1:
-            at = apart(tl.arange(0, N), found)
             tl.debug_barrier()
-            tl.store(places + at, column, mask=at < found)
+            tl.store(places + apart(tl.arange(0, N), found), column, mask=inside)
             tl.debug_barrier()
-        _write_by_blocks(out, row_scores, places, found, value_of(low), reach - K, BLOCK, True)
-
-
-@triton.jit
-def _search(out, column, score, wanted, low, count_low, high, of, K: tl.constexpr, N: tl.constexpr):
-    """The columns [N] of the best `wanted` scores. Other arguments: see `narrow`."""
-    if K < FEW:
-        low, reach, _, _ = narrow(score, wanted, 0, 0, low, count_low, high, of)
-        _write(out, column, score, value_of(low), reach - wanted, N)
-    else:
-        # Whole sectors first: of one half written, the rest would be awaited from memory.
-        tl.store(out + tl.arange(0, FEW), tl.zeros((FEW,), tl.int32))
-        tl.debug_barrier()
-        low, reach, high, above = narrow(score, wanted, 0, FEW - 1, low, count_low, high, of)
-        if (reach > wanted) & (high - low != 1):
-            few = reach - above
-            _write_with_few(out, column, score, low, high, few, wanted - above, N)
-        else:
-            _write(out, column, score, value_of(low), reach - wanted, N)
-
-
-@triton.jit
-def _write_with_few(out, column, score, low, high, few, wanted, N: tl.constexpr):
-    """The columns [N] of the scores that reach `high`, and of the best `wanted` of fewer than FEW
-    that do not, but reach `low`: those are compared with each other.
-    """
-    above = score >= value_of(high)
-    between = (score >= value_of(low)) & (score < value_of(high))
-    spot, nth = spots_of_two(above, between, N)
-    tl.store(out + nth, score.to(tl.int32, bitcast=True), mask=between)
-    tl.debug_barrier()
-    best = _best_of_few(out, few, wanted)
-    tl.debug_barrier()
-    chosen = above | (between & (((best >> nth) & 1) == 1))
-    spot += bit_count(best & ((1 << nth) - 1))
-    tl.store(out + spot, column, mask=chosen)
-
-
-@triton.jit
-def _best_of_few(bits, count, wanted):
-    """Bit i: is the i-th among the best? Of equal ones the later is better."""
-    at = tl.arange(0, FEW)
-    inside = at < count
-    few = tl.load(bits + at, mask=inside, other=-1).to(tl.float32, bitcast=True)  # -1: NaN
-    equal = (few[None, :] == few[:, None]) & (at[None, :] > at[:, None])
-    better = (few[None, :] > few[:, None]) | equal
-    rank = tl.sum(better.to(tl.int32), 1)
-    return tl.sum(tl.where(inside & (rank < wanted), 1 << at, 0), 0)
+        _write_by_blocks(out, row_scores, places, found, bound, reach - K, BLOCK, True)
 
 
 @triton.jit
