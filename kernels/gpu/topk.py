@@ -293,7 +293,7 @@ def _search(
     PART_ROOM: tl.constexpr,
 ):
     """The best of a longer row, most likely among the candidates found."""
-    HALF: tl.constexpr = ROOM // 2
+    HALF: tl.constexpr = ROOM // 2 if ROOM > 32 else ROOM  # a word has 32
     if broken > 0:
         # Always 0, but not known to be: see `apart`, which `pad` depends on.
         pad(out, tl.where(broken > 0, 0, K), K, K_BLOCK)

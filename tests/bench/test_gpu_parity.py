@@ -187,6 +187,13 @@ def test_what_is_wrong(changes, said):
     assert said in found
 
 
+def test_tokens_of_fewer_bits_are_only_counted():
+    half = pairs_of("cpu")[1]
+    assert half.setting.dtype == "bfloat16"
+    row = {"pair": half.name, "pattern": ALL_FULL, "others": [{}], "tolerance_share": 0.1}
+    assert wrong(report(greedy=[*report()["greedy"], row]), [*PAIRS, half]) == []
+
+
 def test_on_cuda_device_and_kernels_are_told_apart():
     pairs = pairs_of("cuda")
     assert len({pair.name for pair in pairs}) == len(pairs) == 8
