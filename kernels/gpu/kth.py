@@ -156,19 +156,22 @@ def kth(values, wanted, low, count_low, high, of, scratch, N: tl.constexpr, FEW:
             spot, _ = spots(between, N)
             tl.store(scratch + spot, values.to(tl.int32, bitcast=True), mask=between)
             tl.debug_barrier()
-            low, reach = _kth_of_few(scratch, few, wanted - count_high, FEW)
+            low, reach = kth_of_few(scratch, few, wanted - count_high, FEW)
             reach += count_high
             tl.debug_barrier()
     return low, reach
 
 
 @triton.jit
-def _kth_of_few(bits, count, wanted, FEW: tl.constexpr):
+def kth_of_few(bits, count, wanted, FEW: tl.constexpr):
+    """(key of the wanted-th largest of so many floats, how many reach it). There are no more than
+    FEW, and no fewer than wanted.
+    """
     at = tl.arange(0, FEW)
     inside = at < count
     few = tl.load(bits + at, mask=inside, other=-1).to(tl.float32, bitcast=True)  # -1: NaN
     reach = tl.sum((few[None, :] >= few[:, None]).to(tl.int32), 1)
-    reach = tl.where(inside & (reach >= wanted), reach, FEW)
+    reach = tl.where(inside & (reach >= wanted), reach, FEW + 1)
     # Both at once, since a minimum over the program takes as long as all the comparisons.
     key = key_of(few).to(tl.uint32, bitcast=True).to(tl.int64)
     least = tl.min((reach.to(tl.int64) << 32) | key, 0)

@@ -31,7 +31,7 @@ class Plan:
     parts: int
     """Programs a row that collect; 0: rows are searched whole, 1: one program does all."""
     block: int
-    """Scores at a time."""
+    """Scores at a time, where a row is read again; up to so many are written from registers."""
     warps: int
     room: int
     """Scores or candidates of a row that are searched in registers, at most."""
