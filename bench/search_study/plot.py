@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from search_study.methods import METHODS
 from search_study.rows import Result, budgets_of, by_method
 
 COLUMNS = 2
@@ -37,7 +38,7 @@ def draw(path: Path, results: Sequence[Result]) -> Path | None:
         panel.set_axis_off()
     axes.flat[0].legend(fontsize=8)
     figure.tight_layout()
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=100)
     pyplot.close(figure)
     return path
 
@@ -51,8 +52,10 @@ def _draw_budget(panel: Any, results: Sequence[Result], budget: int) -> None:
     panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     panel.xaxis.set_major_formatter("{x:g}")
     panel.xaxis.set_minor_formatter(NullFormatter())
-    for number, (method, found) in enumerate(by_method(results).items()):
-        costs, values = mean_curve([r for r in found if budget in r.curve], budget)
+    found = by_method(results)
+    for number, method in enumerate(METHODS):  # a method has the same color in every picture
+        curves = [r for r in found.get(method, []) if budget in r.curve]
+        costs, values = mean_curve(curves, budget)
         if len(costs):
             color = f"C{number}"
             panel.step(costs, values, where="post", color=color, label=method)
