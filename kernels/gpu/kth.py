@@ -14,6 +14,7 @@ from ixsearch.kernels.gpu.compact import spots
 
 LOWEST_KEY = tl.constexpr(-0x80000000)
 HIGHEST_KEY = tl.constexpr(0x7FFFFFFF)
+INFINITY_BITS = tl.constexpr(0x7F800000)
 
 
 @triton.jit
@@ -127,7 +128,7 @@ def narrow(values, wanted, slack, few, low, count_low, high, of):
         between = count_low - count_high
         if turn % 4 == 3:
             least = tl.min(tl.where(values >= value_of(low), values, float("inf")), 0)
-            low = tl.maximum(low, key_of(least))
+            low = tl.minimum(tl.maximum(low, key_of(least)), high - 1)
             a, b = next_and_middle(low, high)
         else:
             a, b = guesses(low, count_low, high, count_high, wanted, of, missed)

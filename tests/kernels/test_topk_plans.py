@@ -121,12 +121,17 @@ def test_rows_barely_longer_than_what_is_searched_whole(pair, length):
     assert torch.equal(out.cpu(), want)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+NOT_FINITE = [0x7FC00000, 0x7FFFFFFF, -1, 0x7F800000, -0x800000]
+"""Bits of torch's NaN, CUDA's, the one of all bits, and both infinities."""
+
+
+@pytest.mark.parametrize("bits", NOT_FINITE)
 @pytest.mark.parametrize("name", ["short", "long", "parts"])
-def test_a_score_that_is_not_finite_empties_its_row(pair, name, value):
+def test_a_score_that_is_not_finite_empties_its_row(pair, name, bits):
     from ixsearch.kernels.gpu.topk import launch
 
-    scores, lengths = draw("normal"), torch.tensor([WIDTH, 200, 70, 9, 1, WIDTH, WIDTH]).cpu()
+    value = torch.tensor(bits, dtype=torch.int32, device="cpu").view(torch.float32)
+    scores, lengths = draw("mostly zero"), torch.tensor([WIDTH, 200, 70, 9, 1, WIDTH, WIDTH]).cpu()
     for row, column in enumerate([0, 199, 35, 8, 0, 150]):
         scores[row, column] = value
     want = twin(scores, lengths, K)
