@@ -19,12 +19,11 @@ os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # as the command line does, bef
 
 import torch
 from parity.observe import observe
-from parity.options import Options
+from parity.options import SECONDS, Options
 from parity.report import Report, line, warm, write
 from parity.settings import setting_named
 from rich.console import Console
 
-SECONDS = 150.0
 NO_DEVICE = """\
 bench/gpu_parity.py compares a CUDA device with the CPU, and this torch sees none.
 Run it on a machine with an NVIDIA GPU and a torch built for CUDA, or try it with --device cpu."""

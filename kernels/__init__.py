@@ -11,7 +11,7 @@ Caches are float or fp8 (uint8). An operation sees by the dtype which one it has
 those of `twins/key_pages.py` and `twins/latent.py`.
 """
 
-from ixsearch.kernels.dispatch import backend, operation
+from ixsearch.kernels.dispatch import backend, forced, operation
 from ixsearch.kernels.twins import indexer as _indexer
 from ixsearch.kernels.twins import latent as _latent
 from ixsearch.kernels.twins import paging as _paging
@@ -37,6 +37,7 @@ sparse_mla = operation(_sparse_mla, "sparse_mla")
 
 __all__ = [
     "backend",
+    "forced",
     "fp8_key_bytes",
     "fp8_latent_bytes",
     "gather_indexer_keys",

@@ -44,6 +44,11 @@ def backend(name: str) -> Iterator[None]:
         _forced.reset(token)
 
 
+def forced() -> str | None:
+    """The backend that `backend` has set here; None: the arguments decide."""
+    return _forced.get()
+
+
 def operation(twin: Callable[Parameters, Result], module: str) -> Callable[Parameters, Result]:
     """The twin, and on CUDA the function of its name in `ixsearch.kernels.gpu.<module>`.
 

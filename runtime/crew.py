@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -10,6 +11,8 @@ from typing import TypeVar
 
 import torch
 
+from ixsearch import kernels
+
 AT_ONCE = 4
 """Pieces at once, at the most: each takes memory of its own."""
 Item = TypeVar("Item")
@@ -17,8 +20,10 @@ Result = TypeVar("Result")
 
 
 def crew_size(device: torch.device, most: int = AT_ONCE) -> int:
-    """Pieces of work that are done at once there."""
-    return min(torch.get_num_threads(), AT_ONCE, most) if device.type == "cpu" else 1
+    """Pieces of work that are done at once there. Triton's interpreter bears no threads."""
+    if device.type != "cpu" or kernels.forced() == "triton":
+        return 1
+    return min(torch.get_num_threads(), AT_ONCE, most)
 
 
 class Crew:
@@ -52,8 +57,11 @@ class Crew:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._pool is not None:
+        if self._pool is None:
+            return
+        try:
             self._pool.shutdown(cancel_futures=True)
+        finally:
             torch.set_num_threads(self._threads)
 
     def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
@@ -70,5 +78,8 @@ class Crew:
             with torch.inference_mode(inference), torch.set_grad_enabled(gradient):
                 return work(item)
 
-        futures = [self._pool.submit(copy_context().run, in_mode, item) for item in items]
-        return [future.result() for future in futures]
+        futures = deque(self._pool.submit(copy_context().run, in_mode, item) for item in items)
+        try:
+            return [futures.popleft().result() for _ in items]
+        finally:
+            futures.clear()  # an error holds this frame: it would keep itself and all results

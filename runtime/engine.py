@@ -14,6 +14,7 @@ from ixsearch.patterns import IxsearchError, ModelError, Pattern
 from ixsearch.patterns.model_config import ModelConfig, read_model_config
 from ixsearch.runtime.checkpoint import Checkpoint
 from ixsearch.runtime.config import DsaConfig
+from ixsearch.runtime.crew import AT_ONCE, crew_size
 from ixsearch.runtime.device import usable_device, usable_dtype
 from ixsearch.runtime.fingerprint import fingerprint
 from ixsearch.runtime.generate import blocks_wanted, generate
@@ -148,9 +149,19 @@ class NativeEngine:
         if not self.model.resident:
             return None
         self._check_documents(documents)
-        effects, layer_tokens = self._over_pairs(
-            documents, lambda: effects_of(self.model, documents, draws, seed, progress)
-        )
+
+        def run(at_once: int) -> tuple[PairEffects, int]:
+            return self._over_pairs(
+                documents,
+                lambda: effects_of(self.model, documents, draws, seed, progress, at_once),
+            )
+
+        try:
+            effects, layer_tokens = run(AT_ONCE)
+        except MemoryShortError:
+            if crew_size(self.model.device) == 1:
+                raise
+            effects, layer_tokens = run(1)
         self._scorer.layer_tokens += layer_tokens
         return effects
 

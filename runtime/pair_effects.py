@@ -24,7 +24,7 @@ import torch
 from ixsearch import kernels
 from ixsearch.runtime.attention import Projected
 from ixsearch.runtime.baseline_forward import BaselineForward
-from ixsearch.runtime.crew import Crew, crew_size
+from ixsearch.runtime.crew import AT_ONCE, Crew, crew_size
 from ixsearch.runtime.indexer import TopK
 from ixsearch.runtime.interface import Document, PairEffects, Progress
 from ixsearch.runtime.model import DecoderLayer, DsaModel
@@ -48,15 +48,19 @@ def effects_of(
     draws: int,
     seed: int,
     progress: Progress | None = None,
+    at_once: int = AT_ONCE,
 ) -> tuple[PairEffects, int]:
-    """Effects of the documents, and their cost in layer-tokens. Draws are in their order."""
+    """Effects of the documents, and their cost in layer-tokens. Draws are in their order.
+
+    `at_once`: documents side by side, at the most; the last bits hang on how many there are.
+    """
     generator = torch.Generator().manual_seed(seed)
     layers, topk = model.config.num_hidden_layers, model.config.index_topk
     tokens = tuple(len(document.scored_targets(topk)) for document in documents)
     effects = np.zeros((len(documents), draws, layers, layers), dtype=np.float32)
     seeing = [number for number, scored in enumerate(tokens) if scored]
     done = 0
-    for group in _groups(model, documents, seeing):
+    for group in _groups(model, documents, seeing, at_once):
         ways = [_WayBack(model, documents[number], draws, generator) for number in group]
         with Crew(model.device, len(group)) as crew:
             for j in reversed(range(1, layers)):
@@ -73,10 +77,10 @@ def effects_of(
 
 
 def _groups(
-    model: DsaModel, documents: Sequence[Document], numbers: Sequence[int]
+    model: DsaModel, documents: Sequence[Document], numbers: Sequence[int], at_once: int
 ) -> Iterator[list[int]]:
     """Documents that go back side by side: what the baseline left of them is alive at once."""
-    c, most = model.config, crew_size(model.device)
+    c, most = model.config, crew_size(model.device, at_once)
     token = c.num_hidden_layers * state_bytes(c.hidden_size, c.index_topk, model.dtype.itemsize)
     group: list[int] = []
     for number in numbers:

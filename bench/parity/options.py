@@ -9,6 +9,8 @@ from pathlib import Path
 
 from parity import amount, sample, search
 
+SECONDS = 150.0
+
 
 @dataclass(frozen=True)
 class Options:
@@ -44,7 +46,8 @@ class Options:
 
     def command(self) -> str:
         """Without where the result goes."""
-        return shlex.join(["python", f"bench/{self.script.name}", *self._flags()])
+        seconds = [] if self.seconds == SECONDS else ["--seconds", f"{self.seconds:g}"]
+        return shlex.join(["python", f"bench/{self.script.name}", *self._flags(), *seconds])
 
     def _flags(self) -> list[str]:
         device = [] if self.device == "cuda" else ["--device", self.device]

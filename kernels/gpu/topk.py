@@ -85,7 +85,13 @@ def plan_of(tokens: int, width: int, k: int) -> Plan:
 def launch(
     scores_TW: torch.Tensor, lengths_T: torch.Tensor, k: int, out_TK: torch.Tensor, plan: Plan
 ) -> None:
-    """Run the kernels of a plan; the scores' last dim is dense."""
+    """Run the kernels of a plan; the scores' last dim is dense.
+
+    Raises:
+        ValueError: k is larger than the room for candidates.
+    """
+    if plan.parts and k > plan.room:
+        raise ValueError(f"room for {plan.room:,} candidates cannot hold the best {k:,}")
     rows = (scores_TW, scores_TW.stride(0), lengths_T)
     shape = {"K": k, "K_BLOCK": triton.next_power_of_2(k), "ROOM": plan.room}
     tokens, width = scores_TW.shape

@@ -54,7 +54,7 @@ def _choose(scores: torch.Tensor, lengths: torch.Tensor, k: int) -> torch.Tensor
 
 def _valid_only(scores: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     """The scores, -inf past the lengths and in rows of which a valid score is not finite."""
-    first = int(lengths.min())  # columns before it are past the length of no row
+    first = min(int(lengths.min()), scores.shape[1])  # before it, no column is past a length
     past = torch.arange(first, scores.shape[1], device=scores.device) >= lengths[:, None]
     scores = scores.clone()
     scores[:, first:].masked_fill_(past, 0.0)

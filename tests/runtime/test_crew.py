@@ -1,13 +1,17 @@
 """Work side by side on a CPU."""
 
+import gc
 import threading
 import time
+import weakref
+from contextlib import suppress
 from contextvars import ContextVar
 
 import pytest
 import torch
 
-from ixsearch.runtime import NativeEngine
+from ixsearch import kernels
+from ixsearch.runtime import NativeEngine, pair_effects
 from ixsearch.runtime.crew import AT_ONCE, Crew, crew_size
 
 from .test_held import EVERY, documents
@@ -52,6 +56,63 @@ def test_results_are_in_order_and_modes_are_the_callers(threads):
     with Crew(CPU) as crew, torch.no_grad():
         assert crew.map(lambda _: torch.is_grad_enabled(), range(3)) == [False] * 3
     somewhere.reset(token)
+
+
+def test_an_error_keeps_nothing_that_was_done(threads):
+    """Whoever tries again with less has the memory."""
+    threads(2)
+    made = []
+
+    class Large:
+        pass
+
+    def work(number):
+        large = Large()
+        made.append(weakref.ref(large))
+        if number == 4:
+            raise MemoryError
+        return large
+
+    def run():
+        with Crew(CPU) as crew:
+            crew.map(work, range(5))
+
+    gc.disable()
+    try:
+        with suppress(MemoryError):
+            run()
+        assert len(made) == 5 and not any(one() for one in made)
+    finally:
+        gc.enable()
+
+
+def test_the_interpreter_of_triton_has_no_crew(threads):
+    threads(2)
+    with kernels.backend("triton"):
+        assert crew_size(CPU) == 1
+    with kernels.backend("torch"):
+        assert crew_size(CPU) == 2
+
+
+def test_effects_of_documents_that_do_not_fit_together(threads, deepseek_folder, monkeypatch):
+    """They are found one by one, with the same draws."""
+    threads(2)
+    engine = NativeEngine.load(deepseek_folder, device="cpu")
+    want = engine.pair_effects(documents(), 2, 3).effects_NVLL
+    lock, through = threading.Lock(), pair_effects._WayBack.through
+
+    def alone(way, layer):
+        if not lock.acquire(blocking=False):
+            raise MemoryError("two graphs do not fit")
+        try:
+            time.sleep(0.01)
+            return through(way, layer)
+        finally:
+            lock.release()
+
+    monkeypatch.setattr(pair_effects._WayBack, "through", alone)
+    got = engine.pair_effects(documents(), 2, 3).effects_NVLL
+    assert abs(got - want).max() <= 1e-4 * abs(want).max()
 
 
 def test_an_error_is_raised_and_what_waits_is_let_go(threads):
