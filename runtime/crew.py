@@ -12,6 +12,7 @@ from typing import TypeVar
 import torch
 
 from ixsearch import kernels
+from ixsearch.runtime.deferred_signals import deferred_signals
 
 AT_ONCE = 4
 """Pieces at once, at the most: each takes memory of its own."""
@@ -48,7 +49,11 @@ class Crew:
         if self.size > 1:
             each = self._threads // self.size
             torch.set_num_threads(each)
-            self._pool = ThreadPoolExecutor(self.size, "crew", torch.set_num_threads, (each,))
+            try:
+                self._pool = ThreadPoolExecutor(self.size, "crew", torch.set_num_threads, (each,))
+            except BaseException:
+                torch.set_num_threads(self._threads)
+                raise
         return self
 
     def __exit__(
@@ -59,13 +64,13 @@ class Crew:
     ) -> None:
         if self._pool is None:
             return
-        try:
+        with deferred_signals():
             self._pool.shutdown(cancel_futures=True)
-        finally:
             torch.set_num_threads(self._threads)
 
     def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """Results in the order of the items; the first error that is met is raised.
+        """Results in the order of the items; the first error that is met is raised. Ctrl-C is met
+        between two pieces.
 
         Work must not write to what other pieces read. It has the caller's context and gradient
         mode.
@@ -78,8 +83,13 @@ class Crew:
             with torch.inference_mode(inference), torch.set_grad_enabled(gradient):
                 return work(item)
 
-        futures = deque(self._pool.submit(copy_context().run, in_mode, item) for item in items)
-        try:
-            return [futures.popleft().result() for _ in items]
-        finally:
-            futures.clear()  # an error holds this frame: it would keep itself and all results
+        with deferred_signals() as meet:
+            futures = deque(self._pool.submit(copy_context().run, in_mode, item) for item in items)
+            results = []
+            try:
+                while futures:
+                    meet()
+                    results.append(futures.popleft().result())
+            finally:
+                futures.clear()  # an error holds this frame: it would keep itself and all results
+            return results

@@ -1,6 +1,8 @@
 """Work side by side on a CPU."""
 
 import gc
+import os
+import signal
 import threading
 import time
 import weakref
@@ -128,6 +130,29 @@ def test_an_error_is_raised_and_what_waits_is_let_go(threads):
         crew.map(fail, range(1000))
     assert len(begun) < 100
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_are_met_between_pieces(threads, number):
+    """In the middle of a wait the exception would leave threading's locks in disorder."""
+    threads(2)
+    before = [signal.signal(number, signal.default_int_handler), signal.getsignal(signal.SIGINT)]
+    begun = []
+
+    def work(piece):
+        begun.append(piece)
+        if piece == 0:
+            os.kill(os.getpid(), number)
+        time.sleep(0.01)
+
+    try:
+        with pytest.raises(KeyboardInterrupt), Crew(CPU) as crew:
+            crew.map(work, range(1000))
+        assert signal.getsignal(number) is signal.default_int_handler
+        assert signal.getsignal(signal.SIGINT) is before[1]
+    finally:
+        signal.signal(number, before[0])
+    assert len(begun) < 100 and torch.get_num_threads() == 2
 
 
 def test_no_crew_on_other_devices(threads):
