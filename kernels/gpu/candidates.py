@@ -19,15 +19,9 @@ def likely_bound(row_scores, length, width, K: tl.constexpr, SAMPLE: tl.constexp
     The sample is spread over the width, which is known before the length is, but for rows of less
     than half of it.
     """
-    GROUPS: tl.constexpr = SAMPLE // SAMPLES_PER_GROUP
-    index = apart(tl.arange(0, SAMPLE), width)
-    step = width // GROUPS
-    at = index // SAMPLES_PER_GROUP * step + index % SAMPLES_PER_GROUP
-    values = tl.load(row_scores + at).to(tl.float32)
+    step, at, values = _sample(row_scores, width, SAMPLE)
     if length < width // 2:
-        step = length // GROUPS
-        at = index // SAMPLES_PER_GROUP * step + index % SAMPLES_PER_GROUP
-        values = tl.load(row_scores + at).to(tl.float32)
+        step, at, values = _sample(row_scores, length, SAMPLE)
     inside = at < length
     in_last = tl.minimum(length % step, SAMPLES_PER_GROUP)
     taken = tl.minimum(length // step * SAMPLES_PER_GROUP + in_last, SAMPLE)
@@ -39,6 +33,15 @@ def likely_bound(row_scores, length, width, K: tl.constexpr, SAMPLE: tl.constexp
     values = tl.where(inside, values, float("-inf"))
     key, _, _, _ = narrow(values, rank, rank // 8, 0, low, taken, high + 1, taken)
     return value_of(key)
+
+
+@triton.jit
+def _sample(row_scores, span, SAMPLE: tl.constexpr):
+    """(step from group to group, columns, scores) of a sample spread over so many columns."""
+    index = apart(tl.arange(0, SAMPLE), span)
+    step = span // (SAMPLE // SAMPLES_PER_GROUP)
+    at = index // SAMPLES_PER_GROUP * step + index % SAMPLES_PER_GROUP
+    return step, at, tl.load(row_scores + at).to(tl.float32)
 
 
 @triton.jit
