@@ -69,14 +69,14 @@ def operation(twin: Callable[Parameters, Result], module: str) -> Callable[Param
 
 
 def _on_triton(arguments: tuple[Any, ...]) -> bool:
-    forced = _forced.get()
-    if forced == "torch":
+    wanted = forced()
+    if wanted == "torch":
         return False
     tensors = [a for a in arguments if isinstance(a, torch.Tensor)]
     hindrance = _hindrance(tensors)
-    if forced and hindrance:
+    if wanted and hindrance:
         raise ValueError(f"the Triton kernel {hindrance}: let the torch twin run")
-    return bool(forced) or (
+    return bool(wanted) or (
         any(t.is_cuda for t in tensors)
         and _has_triton()
         and not hindrance
