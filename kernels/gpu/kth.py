@@ -57,19 +57,27 @@ def _log_odds(count, of):
 
 
 @triton.jit
-def guesses(low, count_low, high, count_high, wanted, of, missed):
+def guesses(low, high, between, a, reach_a, b, reach_b, wanted, of):
     """Two keys inside the bracket, ascending, to count at.
 
     They lie around where the wanted one is if the log odds of reaching a value fall evenly with
-    it, as they nearly do both in a tail and in the middle of many distributions: as near as so few
-    values tell, or, where that `missed` the last time, a quarter of the way to either end.
+    it, as they nearly do both in a tail and in the middle of many distributions. Two keys that
+    were counted give the slope: those of the last round, though both may lie on one side.
     """
+    value_a = value_of(a)
+    step = value_of(b) - value_a
+    odds_a = _log_odds(reach_a, of)
+    steps = (odds_a - _log_odds(wanted - 0.5, of)) / (odds_a - _log_odds(reach_b, of))
+    beyond = tl.maximum(tl.maximum(-steps, steps - 1.0), 0.0)
+    # As near as so few values tell, or as far as the slope was followed.
+    near = step * (0.02 + 0.5 * tl.rsqrt(between.to(tl.float32)) + 0.1 * beyond)
+
     value_low = value_of(low)
     width = value_of(high) - value_low
-    odds_low = _log_odds(count_low, of)
-    share = (odds_low - _log_odds(wanted - 0.5, of)) / (odds_low - _log_odds(count_high, of))
-    near = 0.02 + 0.5 * tl.rsqrt((count_low - count_high).to(tl.float32))
-    near = tl.where(missed, 1.0, near)
+    share = (value_a + step * steps - value_low) / width
+    inside = (share > 0.0) & (share < 1.0)
+    near = tl.where(inside, near / width, 1.0)
+    share = tl.where(inside, share, tl.where(share >= 1.0, 2.0 / 3.0, 1.0 / 3.0))
     first = key_of(value_low + width * (share - tl.minimum(0.25 * share, near)))
     second = key_of(value_low + width * (share + tl.minimum(0.25 - 0.25 * share, near)))
     return (
@@ -121,24 +129,28 @@ def narrow(values, wanted, slack, few, low, count_low, high, of):
     count_high = tl.zeros((), tl.int32)
     count_low += count_high
     high = tl.where(high == 0, 1, high)  # the key of 0.0, which -0.0 reaches too
+    a, reach_a, b, reach_b = low, count_low, high, count_high
+    between = count_low - count_high
     turn = 0
-    between = 2 * count_low
-    while (count_low > wanted + slack) & (high - low != 1) & (count_low - count_high > few):
-        missed = 2 * (count_low - count_high) > between
-        between = count_low - count_high
-        if turn % 4 == 3:
+    while (count_low > wanted + slack) & (high - low != 1) & (between > few):
+        by_keys = turn == 5
+        if by_keys:
             least = tl.min(tl.where(values >= value_of(low), values, float("inf")), 0)
             low = tl.minimum(tl.maximum(low, key_of(least)), high - 1)
             a, b = next_and_middle(low, high)
         else:
-            a, b = guesses(low, count_low, high, count_high, wanted, of, missed)
-        reach_a = (values >= value_of(a)).to(tl.int32)
-        reach_b = (values >= value_of(b)).to(tl.int32)
-        both = tl.sum(reach_a + (reach_b << 16), 0)
+            a, b = guesses(low, high, between, a, reach_a, b, reach_b, wanted + slack // 2, of)
+        both = (values >= value_of(a)).to(tl.int32) + ((values >= value_of(b)).to(tl.int32) << 16)
+        both = tl.sum(both, 0)
+        reach_a, reach_b = both & 0xFFFF, both >> 16
         low, count_low, high, count_high = narrowed(
-            low, count_low, high, count_high, wanted, a, both & 0xFFFF, b, both >> 16
+            low, count_low, high, count_high, wanted, a, reach_a, b, reach_b
         )
-        turn += 1
+        if by_keys | (reach_a == reach_b):
+            a, reach_a, b, reach_b = low, count_low, high, count_high
+        stuck = count_low - count_high == between
+        turn = tl.where(stuck, 5, tl.where(by_keys, 0, turn + 1))
+        between = count_low - count_high
     return low, count_low, high, count_high
 
 

@@ -18,7 +18,7 @@ from ixsearch.kernels.gpu.kth import (
     value_of,
 )
 
-FEW = tl.constexpr(32)
+FEW = tl.constexpr(64)
 """Scores that are compared with each other at last, in memory of the result, if it has room."""
 LOWEST = tl.constexpr(-3.4028234663852886e38)
 
@@ -178,15 +178,20 @@ def _narrow_by_passes(row_scores, length, wanted, found, bound, BLOCK: tl.conste
         count_low = found
         high = tl.full((), INFINITY_BITS, tl.int32)
         count_high = tl.zeros((), tl.int32)
+    a, reach_a, b, reach_b = low, count_low, high, count_high
     turn = 0
     while (count_low > wanted) & (high - low != 1):
-        if turn % 4 == 0:
+        by_halves = turn % 4 == 0
+        if by_halves:
             a, b = next_and_middle(low, high)
         else:
-            a, b = guesses(low, count_low, high, count_high, wanted, length, True)
+            between = count_low - count_high
+            a, b = guesses(low, high, between, a, reach_a, b, reach_b, wanted, length)
         reach_a, reach_b = _count(row_scores, length, value_of(a), value_of(b), BLOCK)
         low, count_low, high, count_high = narrowed(
             low, count_low, high, count_high, wanted, a, reach_a, b, reach_b
         )
+        if by_halves | (reach_a == reach_b):
+            a, reach_a, b, reach_b = low, count_low, high, count_high
         turn += 1
     return low, count_low

@@ -98,7 +98,7 @@ def test_the_last_few_are_compared(pair, parts, kind):
     """In memory of the result, if it has room for them."""
     from ixsearch.kernels.gpu.topk import Plan, launch
 
-    k, width = 40, 600
+    k, width = 80, 600
     scores = draw(kind, 3, width)
     lengths = torch.tensor([width, 257, 599], device="cpu")
     want = twin(scores, lengths, k)
