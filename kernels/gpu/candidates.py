@@ -52,11 +52,13 @@ def collect(
     bound,
     words,
     places,
+    values,
     ROOM: tl.constexpr,
     TILE: tl.constexpr,
     WORDS: tl.constexpr,
 ):
-    """Write where in [first, last) the bound is reached, in order, as far as there is room.
+    """Write where in [first, last) the bound is reached, in order, as far as there is room; unless
+    `values` is None, also the scores there.
 
     Returns how many reach it, and whether some score is not finite.
     """
@@ -82,16 +84,27 @@ def collect(
         tl.debug_barrier()
         counts = bit_count(mine)
         running = tl.cumsum(counts, 0)
-        write_set_bits(places, ROOM, mine, part + word * 32, found + running - counts)
+        spot = found + running - counts
+        write_set_bits(places, values, row_scores, ROOM, mine, part + word * 32, spot)
         found += tl.sum(counts, 0)
     return found, tl.max((suspect != 0).to(tl.int32), 0)
 
 
 @triton.jit
 def candidates(
-    places, counts, found, N: tl.constexpr, PARTS: tl.constexpr, PART_ROOM: tl.constexpr
+    row_scores,
+    places,
+    values,
+    counts,
+    found,
+    N: tl.constexpr,
+    PARTS: tl.constexpr,
+    PART_ROOM: tl.constexpr,
 ):
-    """Columns of those found, in order; of each part they begin at a multiple of PART_ROOM."""
+    """Columns and scores [N] of those found, in order; past them the scores are -inf.
+
+    Those of each part begin at a multiple of PART_ROOM. If `values` is None, the row is read.
+    """
     at = apart(tl.arange(0, N), found)
     source = at
     if PARTS > 1:
@@ -100,4 +113,7 @@ def candidates(
             count = tl.load(counts + part)
             end += count
             source += tl.where(at >= end, PART_ROOM - count, 0)
-    return tl.load(places + source, mask=at < found, other=0)
+    inside = at < found
+    column = tl.load(places + source, mask=inside, other=0)
+    at_score = row_scores + column if values is None else values + source
+    return column, tl.load(at_score, mask=inside, other=float("-inf")).to(tl.float32)

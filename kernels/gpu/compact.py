@@ -57,13 +57,18 @@ def spots(chosen, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def write_set_bits(places, room, words, first, spot):
+def write_set_bits(places, values, row, room, words, first, spot):
     """Write the positions of set bits, of word w from places[spot_w] on; no more than `room`.
 
-    `first`: position of each word's lowest bit.
+    `first`: position of each word's lowest bit. Unless `values` is None, what the row holds there
+    is written to it.
     """
     for _ in range(0, tl.max(bit_count(words), 0)):
         low, bit = lowest_bit(words)
-        tl.store(places + spot, first + bit, mask=(words != 0) & (spot < room))
+        there = (words != 0) & (spot < room)
+        tl.store(places + spot, first + bit, mask=there)
+        if values is not None:
+            value = tl.load(row + first + bit, mask=there, other=0.0).to(tl.float32)
+            tl.store(values + spot, value, mask=there)
         words = words ^ low
         spot += 1

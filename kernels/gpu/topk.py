@@ -109,12 +109,15 @@ def launch(
         return
     part_room = min(plan.room, triton.next_power_of_2(triton.cdiv(width, plan.parts) + 32))
     parts = {"PARTS": plan.parts, "PART_ROOM": part_room}
-    own = scratch(tokens, plan.parts, words), scratch(tokens, plan.parts, part_room)
+    words_TPW = scratch(tokens, plan.parts, words)
+    places_TPR = scratch(tokens, plan.parts, part_room)
+    candidates = places_TPR, torch.empty_like(places_TPR, dtype=torch.float32)
     notes = scratch(tokens, 3, plan.parts)
     collecting |= {"K": k, "ROOM": plan.room, "num_warps": plan.collect_warps}
-    _collect_part[(tokens, plan.parts)](*rows, width, *own, notes, **collecting, **parts)
+    grid = tokens, plan.parts
+    _collect_part[grid](*rows, width, words_TPW, *candidates, notes, **collecting, **parts)
     shape |= {"BLOCK": plan.block}
-    _search_parts[(tokens,)](*rows, out_TK, own[1], notes, **shape, **parts)
+    _search_parts[(tokens,)](*rows, out_TK, *candidates, notes, **shape, **parts)
 
 
 @triton.jit
@@ -172,6 +175,7 @@ def _search_long(
                 bound,
                 words + slot * WORDS,
                 row_places,
+                None,
                 ROOM,
                 TILE,
                 WORDS,
@@ -182,6 +186,7 @@ def _search_long(
                 row_scores,
                 length,
                 row_places,
+                None,
                 None,
                 found,
                 broken,
@@ -203,6 +208,7 @@ def _collect_part(
     width,
     words,
     places,
+    values,
     notes,
     K: tl.constexpr,
     ROOM: tl.constexpr,
@@ -229,6 +235,7 @@ def _collect_part(
             bound,
             words + mine * WORDS,
             places + mine * PART_ROOM,
+            values + mine * PART_ROOM,
             PART_ROOM,
             TILE,
             WORDS,
@@ -246,6 +253,7 @@ def _search_parts(
     lengths,
     out,
     places,
+    values,
     notes,
     K: tl.constexpr,
     K_BLOCK: tl.constexpr,
@@ -268,6 +276,7 @@ def _search_parts(
             row_scores,
             length,
             places + row * PARTS * PART_ROOM,
+            values + row * PARTS * PART_ROOM,
             notes,
             tl.sum(tl.load(notes + part), 0),
             tl.sum(tl.load(notes + PARTS + part), 0),
@@ -287,6 +296,7 @@ def _search(
     row_scores,
     length,
     places,
+    values,
     counts,
     found,
     broken,
@@ -311,6 +321,7 @@ def _search(
             row_scores,
             length,
             places,
+            values,
             counts,
             found,
             bound,
@@ -326,6 +337,7 @@ def _search(
             row_scores,
             length,
             places,
+            values,
             counts,
             found,
             bound,

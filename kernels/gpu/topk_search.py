@@ -68,6 +68,7 @@ def search_candidates(
     row_scores,
     length,
     places,
+    values,
     counts,
     found,
     bound,
@@ -80,9 +81,7 @@ def search_candidates(
     """The best of a row of this length among its candidates, up to N."""
     few: tl.constexpr = FEW if K >= FEW and N <= BLOCK else 0
     _ready(out, few)
-    column = candidates(places, counts, found, N, PARTS, PART_ROOM)
-    inside = apart(tl.arange(0, N), found) < found
-    score = tl.load(row_scores + column, mask=inside, other=float("-inf")).to(tl.float32)
+    column, score = candidates(row_scores, places, values, counts, found, N, PARTS, PART_ROOM)
     high = key_of(tl.max(score, 0)) + 1
     key, reach = kth(score, K, key_of(bound), found, high, length, out, N, few)
     bound = value_of(key)
@@ -90,8 +89,9 @@ def search_candidates(
         _write(out, column, score, bound, reach - K, N)
     else:
         if PARTS > 1:
+            at = apart(tl.arange(0, N), found)
             tl.debug_barrier()
-            tl.store(places + apart(tl.arange(0, N), found), column, mask=inside)
+            tl.store(places + at, column, mask=at < found)
             tl.debug_barrier()
         _write_by_blocks(out, row_scores, places, found, bound, reach - K, BLOCK, True)
 
