@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from ixsearch.kernels.gpu.compact import apart, bit_count, words_of, write_set_bits
-from ixsearch.kernels.gpu.kth import INFINITY_BITS, ends, key_of, narrow, value_of
+from ixsearch.kernels.gpu.kth import ends, narrow, value_of
 
 SAMPLES_PER_GROUP = tl.constexpr(8)
 """Neighbours: those of a sector of memory, which is what takes time. They are alike, though."""
@@ -27,9 +27,8 @@ def likely_bound(row_scores, length, width, K: tl.constexpr, SAMPLE: tl.constexp
     taken = tl.minimum(length // step * SAMPLES_PER_GROUP + in_last, SAMPLE)
     expected = taken * (K / length.to(tl.float32))
     rank = (expected + 5 * tl.sqrt(expected) + 4).to(tl.int32)
-    low, high = ends(key_of(values), inside)
-    low = tl.maximum(low, -INFINITY_BITS)  # a NaN's key is beyond those of all numbers
-    high = tl.minimum(high, INFINITY_BITS - 1)
+    low, high, finite = ends(values, inside, tl.load(row_scores).to(tl.float32))
+    taken = tl.where(finite, taken, 0)  # else any bound will do
     values = tl.where(inside, values, float("-inf"))
     key, _, _, _ = narrow(values, rank, rank // 8, 0, low, taken, high + 1, taken)
     return value_of(key)

@@ -12,8 +12,6 @@ import triton.language as tl
 
 from ixsearch.kernels.gpu.compact import spots
 
-LOWEST_KEY = tl.constexpr(-0x80000000)
-HIGHEST_KEY = tl.constexpr(0x7FFFFFFF)
 INFINITY_BITS = tl.constexpr(0x7F800000)
 
 
@@ -30,16 +28,20 @@ def value_of(key):
 
 
 @triton.jit
-def ends(keys, inside):
-    """(the lowest, the highest) of the keys inside."""
-    low = tl.where(inside, keys, HIGHEST_KEY)
-    high = tl.where(inside, keys, LOWEST_KEY)
-    return tl.reduce((low, high), 0, _wider)
+def ends(values, inside, any_inside):
+    """(key of the lowest, key of the highest, are all finite) of the values inside."""
+    values = tl.where(inside, values, any_inside)
+    lowest, highest = tl.reduce((values, values), 0, _wider)
+    finite = (lowest > float("-inf")) & (highest < float("inf"))  # a NaN becomes both
+    return key_of(lowest), key_of(highest), finite
 
 
 @triton.jit
 def _wider(low, high, other_low, other_high):
-    return tl.minimum(low, other_low), tl.maximum(high, other_high)
+    return (
+        tl.minimum(low, other_low, propagate_nan=tl.PropagateNan.ALL),
+        tl.maximum(high, other_high, propagate_nan=tl.PropagateNan.ALL),
+    )
 
 
 @triton.jit

@@ -47,8 +47,7 @@ def search_whole(
     scores = tl.load(row_scores + at, mask=at < width, other=0.0).to(tl.float32)
     _ready(out, few)
     inside = at < length
-    lowest, highest = ends(key_of(scores), inside)
-    finite = (lowest > -INFINITY_BITS - 1) & (highest < INFINITY_BITS)
+    lowest, highest, finite = ends(scores, inside, tl.load(row_scores).to(tl.float32))
     length = tl.where(finite, length, 0)
     scores = tl.where(inside, scores, float("-inf"))
     wanted = tl.minimum(length, K)
