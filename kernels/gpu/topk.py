@@ -43,7 +43,9 @@ class Plan:
     collect_warps: int = 0
     programs: int = 0
     registers: int | None = None
-    """A thread at most: a few spilled ones cost less than programs that do not fit."""
+    """A thread at most. Of many rows: a few spilled ones cost less than programs that do not fit;
+    of few rows: all there are, since left alone the compiler may spill to fit two programs.
+    """
 
 
 def topk_indices(scores_TW: torch.Tensor, lengths_T: torch.Tensor, k: int) -> torch.Tensor:
@@ -64,22 +66,23 @@ def topk_indices(scores_TW: torch.Tensor, lengths_T: torch.Tensor, k: int) -> to
 
 def plan_of(tokens: int, width: int, k: int) -> Plan:
     """Many rows keep the device busy by themselves; of few long ones each is cut into parts."""
+    few = tokens < MULTIPROCESSORS
     if width <= SHORT:
         room = max(32, triton.next_power_of_2(width))
-        few = tokens < MULTIPROCESSORS
         warps, block = (8, 8192) if few else (4, 1024)
         registers = None if few else 128
         return Plan(0, block, min(warps, max(1, room // 512)), room, registers=registers)
     room = max(1024, 4 * triton.next_power_of_2(k))
-    sample = min(8192, max(2048, triton.next_power_of_2(width) // 32))
-    if tokens >= MULTIPROCESSORS:
-        programs = min(tokens, 4 * MULTIPROCESSORS)
-        return Plan(1, 2048, 8, room, sample, 4096, 32768, programs=programs, registers=64)
+    # Of one row or a few, a small sample soonest gives a bound. Of more the slowest is awaited, one
+    # of which more than half the room is found: of a large sample there is almost never one.
+    per_sample = 64 if tokens <= 4 else 16 if few else 32
+    sample = min(8192, max(2048, triton.next_power_of_2(width) // per_sample))
+    if not few:
+        programs = min(tokens, 3 * MULTIPROCESSORS)
+        return Plan(1, 2048, 8, room, sample, 4096, 32768, programs=programs, registers=80)
     wanted = min(2 * MULTIPROCESSORS // tokens, triton.cdiv(width, 4096), 16 if tokens <= 4 else 8)
     parts = max(2, 1 << (wanted.bit_length() - 1))
-    # More than half the room is found in one of 20 rows of over 64K scores: one of many will be.
-    warps = 16 if width > 65536 and tokens > 4 else 8
-    return Plan(parts, 4096, warps, room, sample, 4096, 8192, collect_warps=8)
+    return Plan(parts, 4096, 8, room, sample, 4096, 8192, collect_warps=8, registers=255)
 
 
 def launch(
