@@ -35,7 +35,8 @@ from ixsearch.job.clock import now
 from ixsearch.patterns.atomic import write_text_atomic
 from ixsearch.version import __version__
 
-ROUNDS = 5
+ROUNDS = 16
+"""Even, as who comes first in a round has the cooler device."""
 MILLISECONDS, QUICK_MILLISECONDS = 50, 10
 OPERATIONS = sorted({case.operation for case in cases()})
 NO_DEVICE = """\
