@@ -85,7 +85,21 @@ def key_dots(keys, q):
 
 
 @triton.jit
-def weighted_hits(dots, weights, KEYS: tl.constexpr, ROWS: tl.constexpr, HEADS_UP: tl.constexpr):
-    """Dots [KEYS, ROWS * HEADS_UP] -> scores [KEYS, ROWS]. NaN stays: whoever selects must see."""
-    hits = tl.maximum(dots, 0.0, propagate_nan=tl.PropagateNan.ALL) * weights[None, :]
+def weighted_hits(
+    dots,
+    weights,
+    KEYS: tl.constexpr,
+    ROWS: tl.constexpr,
+    HEADS_UP: tl.constexpr,
+    BY_SUM: tl.constexpr = False,
+):
+    """Dots [KEYS, ROWS * HEADS_UP] -> scores [KEYS, ROWS]. NaN stays: whoever selects must see.
+
+    BY_SUM: of half a weight and x + |x|, which is the same unless x is infinite.
+    """
+    if BY_SUM:
+        # A sum can be issued twice as often as a maximum.
+        hits = (dots + tl.abs(dots)) * (weights * 0.5)[None, :]
+    else:
+        hits = tl.maximum(dots, 0.0, propagate_nan=tl.PropagateNan.ALL) * weights[None, :]
     return tl.sum(tl.reshape(hits, (KEYS, ROWS, HEADS_UP)), axis=2)

@@ -91,6 +91,7 @@ def index_scores_ragged(
         KEYS=c.keys,
         SPLIT=c.split,
         TMA=tma,
+        BY_SUM=dot == FP8 and c.rows * heads <= 128,  # 2 % faster; of 256 columns 10 % slower
         FILL=max(32, FILL_ELEMENTS // c.rows),
         num_warps=4,
         num_stages=c.stages,
@@ -153,6 +154,7 @@ def _kernel(
     KEYS: tl.constexpr,
     SPLIT: tl.constexpr,
     TMA: tl.constexpr,
+    BY_SUM: tl.constexpr,
     FILL: tl.constexpr,
 ):
     """A part of the keys of ROWS rows. The last rows come first: they are the longest.
@@ -169,7 +171,8 @@ def _kernel(
     begin, stop = _share(tl.min(start, 0), tl.max(end, 0), part, KEYS, SPLIT)
     for n in tl.range(begin, stop, KEYS):
         k = _keys(keys_SD, scales_SG, n, key_count, DIMS, GROUPS, DIMS_UP, KEYS, TMA)
-        scores = weighted_hits(key_dots(k.to(DOT), q), weights, KEYS, ROWS, HEADS_UP)
+        dots = key_dots(k.to(DOT), q)
+        scores = weighted_hits(dots, weights, KEYS, ROWS, HEADS_UP, BY_SUM)
         _store(out, scores, scales_SG, n, start, lengths, key_count, GROUPS, KEYS)
     _fill(out_TW, lengths, first, rows, width, part, ROWS, SPLIT, FILL)
 
