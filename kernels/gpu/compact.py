@@ -57,6 +57,16 @@ def spots(chosen, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def spots_in_any_order(chosen, BLOCK: tl.constexpr):
+    """A spot for each that is chosen, below their number: soonest found, but not in order."""
+    ACROSS: tl.constexpr = 256 if BLOCK > 256 else BLOCK  # threads: each counts its own
+    mine = tl.reshape(chosen.to(tl.int32), (BLOCK // ACROSS, ACROSS))
+    counts = tl.sum(mine, 0)
+    before = tl.cumsum(counts, 0) - counts
+    return tl.reshape(before[None, :] + tl.cumsum(mine, 0) - mine, (BLOCK,))
+
+
+@triton.jit
 def write_set_bits(places, values, row, room, words, first, spot):
     """Write the positions of set bits, of word w from places[spot_w] on; no more than `room`.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ixsearch.kernels.gpu.compact import spots
+from ixsearch.kernels.gpu.compact import spots_in_any_order
 
 INFINITY_BITS = tl.constexpr(0x7F800000)
 
@@ -168,7 +168,7 @@ def kth(values, wanted, low, count_low, high, of, scratch, N: tl.constexpr, FEW:
         few = tl.where(high - low == 1, 0, reach - count_high)
         if (reach > wanted) & (few > 0):
             between = (values >= value_of(low)) & (values < value_of(high))
-            spot, _ = spots(between, N)
+            spot = spots_in_any_order(between, N)
             tl.store(scratch + spot, values.to(tl.int32, bitcast=True), mask=between)
             tl.debug_barrier()
             low, reach = kth_of_few(scratch, few, wanted - count_high, FEW)
