@@ -49,6 +49,7 @@ def collect(
     first,
     last,
     bound,
+    ahead,
     words,
     places,
     values,
@@ -57,7 +58,7 @@ def collect(
     WORDS: tl.constexpr,
 ):
     """Write where in [first, last) the bound is reached, in order, as far as there is room; unless
-    `values` is None, also the scores there.
+    `values` is None, also the scores there. `ahead`: the first tile, or None.
 
     Returns how many reach it, and whether some score is not finite.
     """
@@ -67,14 +68,12 @@ def collect(
     for part in range(first, last, WORDS * 32):
         end = tl.minimum(part + WORDS * 32, last)
         for start in range(part, end, TILE):
-            at = tl.arange(0, TILE)
-            if start + TILE <= last:
-                score = tl.load(row_scores + start + at).to(tl.float32)
-                reaches = score >= bound
+            if ahead is None:
+                score = load_tile(row_scores, start, last, TILE)
             else:
-                inside = start + at < last
-                score = tl.load(row_scores + start + at, mask=inside, other=0.0).to(tl.float32)
-                reaches = inside & (score >= bound)
+                score = ahead
+                ahead = load_tile(row_scores, start + TILE, last, TILE)
+            reaches = (score >= bound) & (start + tl.arange(0, TILE) < last)
             suspect = tl.fma(score, tl.zeros((TILE,), tl.float32), suspect)  # NaN, if not finite
             there = words + (start - part) // 32 + tl.arange(0, TILE // 32)
             tl.store(there, words_of(reaches, TILE))
@@ -87,6 +86,17 @@ def collect(
         write_set_bits(places, values, row_scores, ROOM, mine, part + word * 32, spot)
         found += tl.sum(counts, 0)
     return found, tl.max((suspect != 0).to(tl.int32), 0)
+
+
+@triton.jit
+def load_tile(row_scores, start, last, TILE: tl.constexpr):
+    """Scores [TILE] from `start` on, 0 from `last` on."""
+    at = start + tl.arange(0, TILE)
+    if start + TILE <= last:
+        score = tl.load(row_scores + at).to(tl.float32)
+    else:
+        score = tl.load(row_scores + at, mask=at < last, other=0.0).to(tl.float32)
+    return score
 
 
 @triton.jit

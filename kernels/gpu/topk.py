@@ -14,7 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
-from ixsearch.kernels.gpu.candidates import collect, likely_bound
+from ixsearch.kernels.gpu.candidates import collect, likely_bound, load_tile
 from ixsearch.kernels.gpu.strides import dense_rows
 from ixsearch.kernels.gpu.topk_search import pad, search_candidates, search_passes, search_whole
 
@@ -176,6 +176,7 @@ def _search_long(
                 0,
                 length,
                 bound,
+                None,
                 words + slot * WORDS,
                 row_places,
                 None,
@@ -226,16 +227,18 @@ def _collect_part(
     row_scores = scores + row * stride
     length = tl.load(lengths + row).to(tl.int32)
     if length > ROOM:
-        bound = likely_bound(row_scores, length, width, K, SAMPLE)
         share = tl.cdiv(tl.cdiv(length, PARTS), 32) * 32
         first = tl.multiple_of(part * share, 32)
         last = tl.minimum(first + share, length)
+        ahead = load_tile(row_scores, first, last, TILE)  # on its way while the bound is found
+        bound = likely_bound(row_scores, length, width, K, SAMPLE)
         mine = row * PARTS + part
         found, broken = collect(
             row_scores,
             first,
             last,
             bound,
+            ahead,
             words + mine * WORDS,
             places + mine * PART_ROOM,
             values + mine * PART_ROOM,
