@@ -35,7 +35,9 @@ SMALL = {
 
 @dataclass(frozen=True)
 class RandomReader:
-    """Gives random tensors by name, the same ones each time, drawn on the device."""
+    """Gives random tensors by name, the same ones each time, drawn on the device: bfloat16 numbers,
+    so that engines of different dtypes have equal weights.
+    """
 
     shapes: dict[str, tuple[int, ...]]
     placement: Placement
@@ -52,7 +54,7 @@ class RandomReader:
             value = 1 + 0.2 * value
         else:
             value *= 0.1 if len(shape) == 1 else shape[-1] ** -0.5
-        return value.to(placed.dtype)
+        return value.to(torch.bfloat16).to(placed.dtype)
 
 
 def config_of(small: bool) -> DsaConfig:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from parity import published, tables, turns
+from parity import gate, published, tables, turns
 from parity.backends import counted_kernels
 from parity.decode import DecodeSteps
 from parity.distance import distance, kl_divergence, selection_shares
@@ -253,6 +253,23 @@ def test_a_perturbed_model_is_as_far_off_as_it_was_perturbed(engine):
     pairs = zip(want, want.argmax(-1), got.argmax(-1), strict=True)
     widest = max(gap(row, Unequal(0, 0, int(a), int(b))) for row, a, b in pairs)
     assert widest <= tolerance_of(found.logit_difference)
+
+
+def test_the_gate_tells_rounding_from_a_fault(monkeypatch, engine):
+    """bfloat16 passes, as far off as it is; a tenth more on a tenth of the logits does not."""
+    rounded = published.random_engine("cpu", torch.bfloat16, "float", small=True)
+    assert "FSSS: common indices 1.0000" in gate.checked(rounded, engine, 180)
+    real = gate.forward_through
+
+    def faulty(engine, pattern, tokens, backend):
+        logits, chosen = real(engine, pattern, tokens, backend)
+        if backend == turns.KERNELS:
+            logits = torch.cat((logits[:, :205] * 1.1, logits[:, 205:]), -1)
+        return logits, chosen
+
+    monkeypatch.setattr(gate, "forward_through", faulty)
+    with pytest.raises(gate.Mismatch, match="logits off float32"):
+        gate.checked(rounded, engine, 180)
 
 
 def test_another_head_is_not_a_near_tie(engine):
