@@ -4,6 +4,7 @@
     python bench/search.py speed --documents 2 --budget 8,4 --search greedy
     python bench/search.py speed ./my-model --texts texts.jsonl --device cuda
     python bench/search.py study bench/models/deep --memo deep.gz --out deep.json
+    python bench/search.py judge bench/models/deep --results deep.json --memo deep.gz --held-out 256
     python bench/search.py report deep.json --folder report
 
 `speed`, which is meant where nothing is said: scoring one pattern, and one whole search.
@@ -11,6 +12,8 @@
 `study`: every method over some seeds, each seed with documents of its own. All scores that were
 computed are in the memo, so a run that ended after `--seconds`, or was killed, goes on where it was
 when it is repeated, on whatever machine; costs are counted as if nothing was known.
+
+`judge`: what methods found, on more held-out documents than the study took. It can be repeated too.
 
 `report`: a table with intervals and a picture of each model, from one or more results of `study`.
 """
@@ -29,7 +32,7 @@ from search_study.methods import METHODS
 
 from ixsearch.search.strategy import DEFAULT_SEARCH, SEARCHES
 
-JOBS = ("speed", "study", "report")
+JOBS = ("speed", "study", "judge", "report")
 
 
 def main(words: Sequence[str]) -> None:
@@ -43,6 +46,10 @@ def main(words: Sequence[str]) -> None:
 
         wanted = {name: value for name, value in vars(args).items() if name != "job"}
         study(StudySettings(**wanted))
+    elif args.job == "judge":
+        from search_study.judge import JudgeSettings, judge
+
+        judge(JudgeSettings(**{k: value for k, value in vars(args).items() if k != "job"}))
     else:
         from search_study.report import write_report
 
@@ -58,6 +65,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     jobs = parser.add_subparsers(dest="job", required=True)
     _add_speed(speed := jobs.add_parser("speed"))
     _add_study(jobs.add_parser("study"))
+    _add_judge(jobs.add_parser("judge"))
     _add_report(jobs.add_parser("report"))
     args = parser.parse_args(words)
     if args.job == "speed" and args.model and not args.texts:
@@ -86,6 +94,18 @@ def _add_study(parser: argparse.ArgumentParser) -> None:
     add("--budget", metavar="8,4", help="default: 3/4, 1/2, 3/8, 1/4 and 1/8 of the layers")
     add("--seconds", type=float, default=500.0, metavar="S", help="then end; default: 500")
     add("--again", nargs="+", choices=METHODS, default=[], metavar="NAME", help="not from --out")
+    add("--device")
+
+
+def _add_judge(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("model", nargs="?", metavar="MODEL", help="of the results; default: bundled")
+    add("--results", type=Path, required=True, metavar="FILE", help="from study; is replaced")
+    add("--memo", type=Path, required=True, metavar="FILE", help="scores; .gz")
+    add("--methods", nargs="+", choices=METHODS, default=METHODS, metavar="NAME", help=_names())
+    add("--budget", metavar="8,4", help="default: all")
+    add("--held-out", type=_count, required=True, metavar="N", help="documents a seed")
+    add("--seconds", type=float, default=500.0, metavar="S", help="then end; default: 500")
     add("--device")
 
 

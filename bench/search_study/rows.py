@@ -65,11 +65,17 @@ def budgets_of(results: Sequence[Result]) -> list[int]:
     return sorted({budget for result in results for budget in result.sums}, reverse=True)
 
 
-def divergence(results: Sequence[Result], budget: int) -> float | None:
-    """Nats a token, over all held-out documents of all seeds; None where none has the budget."""
+def documents_of(results: Sequence[Result]) -> int:
+    """Held-out documents a seed that all have; some may have been judged on more."""
+    return min(len(sums) for result in results for sums in result.sums.values())
+
+
+def divergence(results: Sequence[Result], budget: int, documents: int) -> float | None:
+    """Nats a token, over the first held-out documents of all seeds; None where none has the
+    budget.
+    """
     known = [r for r in results if budget in r.sums]
     if not known:
         return None
-    return float(
-        sum(r.sums[budget].sum() for r in known) / sum(r.tokens[budget].sum() for r in known)
-    )
+    above = sum(r.sums[budget][:documents].sum() for r in known)
+    return float(above / sum(r.tokens[budget][:documents].sum() for r in known))

@@ -85,7 +85,11 @@ def test_a_method_without_the_budget_or_without_the_reference_has_an_empty_cell(
 
 def test_divergence_weighs_documents_by_their_tokens():
     sums, tokens = {8: np.array([1.0, 9.0])}, {8: np.array([1, 3])}
-    assert divergence([Result("m", "auto", 0, 1.0, sums, tokens, {})], 8) == 10 / 4
+    result = Result("m", "auto", 0, 1.0, sums, tokens, {})
+    assert (
+        divergence([result], 8, 2) == 10 / 4
+        and divergence([result], 8, 1) == sums[8][0] / tokens[8][0]
+    )
 
 
 def test_the_mean_curve_is_geometric_and_begins_when_all_seeds_have_a_pattern():
@@ -110,3 +114,18 @@ def test_the_mean_curve_is_geometric_and_begins_when_all_seeds_have_a_pattern():
 )
 def test_ratios_are_shown_as_changes_or_factors(ratio, text):
     assert shown(ratio) == text
+
+
+def test_a_pair_with_more_documents_is_compared_on_them(tmp_path):
+    """The table of divergences keeps to those that all have."""
+    rows = [row("greedy", 0, 20, 1.0), row("auto", 0, 10, 1.0), row("path", 0, 3, 2.0)]
+    for each, factor in zip(rows[:2], (1.0, 0.5), strict=True):
+        each["held_out"]["8"] += [[factor * 100, 10]] * 2
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(rows))
+    write_report([path], tmp_path / "out", "greedy")
+    lines = (tmp_path / "out/report.md").read_text().splitlines()
+    cost, difference = cells(lines, "auto")
+    assert cost[4:] == ["0.35", "1.4"] and difference[2].endswith("(8 documents)")
+    assert difference[2].startswith("-45.2 % [") and difference[3] == "+0 % [+0, +0]"
+    assert cells(lines, "path")[1][2].startswith("x 2 [2, 2]")

@@ -1,10 +1,14 @@
 """The parts of the study: its own methods, the curve, the memo."""
 
 import itertools
+import json
+import time
 
 import numpy as np
 import pytest
+from search_study import judge as judge_module
 from search_study.curve import Recorded, curve_of
+from search_study.judge import JudgeSettings, judge, judged_by
 from search_study.memo import Memo, MemoEngine
 from search_study.methods import METHODS, proposers_of
 from search_study.overlap_path import OverlapPath
@@ -166,3 +170,72 @@ def test_rows_are_kept_but_those_to_be_made_again(tmp_path):
 
 def test_methods_of_the_command_line_come_without_uniform(engine):
     assert [p.name for p in proposers_of("greedy", engine, DOCUMENTS, 0)] == ["greedy"]
+
+
+def test_more_documents_begin_with_those_of_the_study(engine):
+    row = comparison(engine).search("uniform", 60)
+    pattern = Pattern(row["best"][3])
+    more = judged_by(engine, pattern, DOCUMENTS[6:] + DOCUMENTS[:3], time.monotonic() + 60)
+    assert more[:4] == row["held_out"][3] and len(more) == 7
+    assert judged_by(engine, pattern, DOCUMENTS, time.monotonic() - 1) is None
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    """Of a made-up model: 10 documents, of which the rows have 4."""
+
+    class Loads:
+        load = staticmethod(lambda *args, **more: Engine())
+
+    monkeypatch.setattr(judge_module, "NativeEngine", Loads)
+    monkeypatch.setattr(judge_module, "Tokenizer", Loads)
+    monkeypatch.setattr(judge_module, "locate_model", lambda model: model)
+    monkeypatch.setattr(judge_module, "bundled_documents", lambda *args: DOCUMENTS[: args[1]])
+    best = {"4": "FFFSSF", "3": "FFSSSF"}
+    known = {b: [[s.divergence_sum, s.tokens] for s in scored(p, 4)] for b, p in best.items()}
+    rows = [
+        {"weights_hash": "w", "method": m, "seed": 0, "best": best, "held_out": known}
+        for m in ("auto", "greedy", "path")
+    ]
+    (tmp_path / "r.json").write_text(json.dumps(rows))
+    return tmp_path / "r.json"
+
+
+def scored(letters, count):
+    return Engine().score(DOCUMENTS[:count], [Pattern(letters)])[0]
+
+
+def settings(results, **changes):
+    usual = {
+        "model": None,
+        "results": results,
+        "memo": results.with_name("memo.gz"),
+        "methods": ("auto", "greedy"),
+        "budget": "3",
+        "held_out": 10,
+        "seconds": 60.0,
+        "device": None,
+    }
+    return JudgeSettings(**usual | changes)
+
+
+def test_only_what_is_wanted_is_judged_on_more_documents(results):
+    judge(settings(results))
+    auto, greedy, path = json.loads(results.read_text())
+    want = [[s.divergence_sum, s.tokens] for s in scored("FFSSSF", 10)]
+    assert auto["held_out"]["3"] == greedy["held_out"]["3"] == want
+    assert len(auto["held_out"]["4"]) == len(path["held_out"]["3"]) == 4
+
+
+def test_results_of_another_model_stay_as_they_are(results):
+    before = results.read_text().replace('"weights_hash": "w"', '"weights_hash": "v"', 1)
+    results.write_text(before)
+    with pytest.raises(SystemExit, match="rows of another model"):
+        judge(settings(results))
+    assert results.read_text() == before
+
+
+def test_a_judge_without_time_changes_nothing(results, capsys):
+    before = results.read_text()
+    judge(settings(results, seconds=-1.0))
+    assert results.read_text() == before and "repeat the command" in capsys.readouterr().out
