@@ -301,7 +301,7 @@ def test_the_gate_sees_a_single_row_that_selects_nothing(monkeypatch, engine, ro
         return logits, chosen
 
     through_faulty_kernels(monkeypatch, fault)
-    with pytest.raises(gate.Mismatch, match="at least 0.0000 of a row"):
+    with pytest.raises(gate.Mismatch, match=r"at least 0\.0000 of a row"):
         gate.checked(rounded, engine, 180)
 
 
