@@ -95,7 +95,8 @@ def weighted_hits(
 ):
     """Dots [KEYS, ROWS * HEADS_UP] -> scores [KEYS, ROWS]. NaN stays: whoever selects must see.
 
-    BY_SUM: of half a weight and x + |x|, which is the same unless x is infinite.
+    BY_SUM: of half a weight and x + |x|, which is the same unless x is infinite or the weight below
+    2.4e-38, of which a half may lose its last bit.
     """
     if BY_SUM:
         # A sum can be issued twice as often as a maximum.

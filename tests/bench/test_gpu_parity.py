@@ -255,20 +255,53 @@ def test_a_perturbed_model_is_as_far_off_as_it_was_perturbed(engine):
     assert widest <= tolerance_of(found.logit_difference)
 
 
-def test_the_gate_tells_rounding_from_a_fault(monkeypatch, engine):
-    """bfloat16 passes, as far off as it is; a tenth more on a tenth of the logits does not."""
-    rounded = published.random_engine("cpu", torch.bfloat16, "float", small=True)
-    assert "FSSS: common indices 1.0000" in gate.checked(rounded, engine, 180)
+@pytest.fixture(scope="module")
+def rounded():
+    return published.random_engine("cpu", torch.bfloat16, "float", small=True)
+
+
+def through_faulty_kernels(monkeypatch, fault):
     real = gate.forward_through
 
-    def faulty(engine, pattern, tokens, backend):
-        logits, chosen = real(engine, pattern, tokens, backend)
-        if backend == turns.KERNELS:
-            logits = torch.cat((logits[:, :205] * 1.1, logits[:, 205:]), -1)
+    def forward_through(engine, pattern, tokens, backend):
+        found = real(engine, pattern, tokens, backend)
+        return fault(*found) if backend == KERNELS else found
+
+    monkeypatch.setattr(gate, "forward_through", forward_through)
+
+
+def test_the_gate_tells_rounding_from_a_fault(monkeypatch, engine, rounded):
+    """bfloat16 passes, as far off as it is; a tenth more on a tenth of the logits does not."""
+    assert "FSSS: common indices 1.0000" in gate.checked(rounded, engine, 180)
+
+    def fault(logits, chosen):
+        return torch.cat((logits[:, :205] * 1.1, logits[:, 205:]), -1), chosen
+
+    through_faulty_kernels(monkeypatch, fault)
+    with pytest.raises(gate.Mismatch, match="logits off float32"):
+        gate.checked(rounded, engine, 180)
+
+
+def test_the_gate_sees_a_fault_of_fewer_than_half_the_rows(monkeypatch, engine, rounded):
+    """Of which the median says nothing: here of those longer than the top-k alone, 52 of 180."""
+    topk = engine.describe().index_topk
+
+    def fault(logits, chosen):
+        return torch.cat((logits[:topk], logits[topk:].flip(-1))), chosen
+
+    through_faulty_kernels(monkeypatch, fault)
+    with pytest.raises(gate.Mismatch, match="rows off more than 2 times"):
+        gate.checked(rounded, engine, 180)
+
+
+def test_the_gate_sees_a_single_row_that_selects_nothing(monkeypatch, engine, rounded):
+    def fault(logits, chosen):
+        chosen = chosen.clone()
+        chosen[0, 150] = -1
         return logits, chosen
 
-    monkeypatch.setattr(gate, "forward_through", faulty)
-    with pytest.raises(gate.Mismatch, match="logits off float32"):
+    through_faulty_kernels(monkeypatch, fault)
+    with pytest.raises(gate.Mismatch, match=r"at least 0\.0000 of a row"):
         gate.checked(rounded, engine, 180)
 
 
