@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from ixsearch.kernels.gpu.device import MULTIPROCESSORS
 from ixsearch.kernels.gpu.scores_dot import (
     GROUP,
     TRITON_DTYPES,
@@ -24,7 +25,6 @@ from ixsearch.kernels.gpu.scores_dot import (
 from ixsearch.kernels.twins.fp8 import FP8
 
 FILL_ELEMENTS = 1024
-MULTIPROCESSORS = 132
 _FAR = tl.constexpr(1 << 30)
 """Beyond all keys."""
 

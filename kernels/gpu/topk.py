@@ -15,11 +15,11 @@ import triton
 import triton.language as tl
 
 from ixsearch.kernels.gpu.candidates import collect, likely_bound, load_tile
+from ixsearch.kernels.gpu.device import MULTIPROCESSORS
 from ixsearch.kernels.gpu.strides import dense_rows
 from ixsearch.kernels.gpu.topk_search import pad, search_candidates, search_passes, search_whole
 
 SHORT = 8192
-MULTIPROCESSORS = 132
 MOST = 4096
 """More are too many to count two bounds at a time in the halves of 32 bits."""
 
