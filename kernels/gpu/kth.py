@@ -12,8 +12,6 @@ import triton.language as tl
 
 from ixsearch.kernels.gpu.compact import spots_in_any_order
 
-INFINITY_BITS = tl.constexpr(0x7F800000)
-
 
 @triton.jit
 def key_of(value):

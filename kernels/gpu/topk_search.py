@@ -8,7 +8,6 @@ import triton.language as tl
 from ixsearch.kernels.gpu.candidates import candidates
 from ixsearch.kernels.gpu.compact import apart, spots
 from ixsearch.kernels.gpu.kth import (
-    INFINITY_BITS,
     ends,
     guesses,
     key_of,
@@ -21,6 +20,7 @@ from ixsearch.kernels.gpu.kth import (
 FEW = tl.constexpr(64)
 """Scores that are compared with each other at last, in memory of the result, if it has room."""
 LOWEST = tl.constexpr(-3.4028234663852886e38)
+INFINITY_BITS = tl.constexpr(0x7F800000)
 
 
 @triton.jit
