@@ -37,6 +37,7 @@ JOBS = ("speed", "study", "judge", "report")
 
 def main(words: Sequence[str]) -> None:
     args = parse(words)
+    wanted = {name: value for name, value in vars(args).items() if name != "job"}
     if args.job == "speed":
         from search_speed import speed
 
@@ -44,12 +45,11 @@ def main(words: Sequence[str]) -> None:
     elif args.job == "study":
         from search_study.study import StudySettings, study
 
-        wanted = {name: value for name, value in vars(args).items() if name != "job"}
         study(StudySettings(**wanted))
     elif args.job == "judge":
         from search_study.judge import JudgeSettings, judge
 
-        judge(JudgeSettings(**{k: value for k, value in vars(args).items() if k != "job"}))
+        judge(JudgeSettings(**wanted))
     else:
         from search_study.report import write_report
 
@@ -85,26 +85,29 @@ def _add_speed(parser: argparse.ArgumentParser) -> None:
 def _add_study(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("model", nargs="?", metavar="MODEL", help="that knows the bundled texts; default: bundled")
-    add("--memo", type=Path, required=True, metavar="FILE", help="scores; .gz")
     add("--out", type=Path, required=True, metavar="FILE", help="results; .json")
-    add("--methods", nargs="+", choices=METHODS, default=METHODS, metavar="NAME", help=_names())
     add("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4], metavar="N")
     add("--documents", type=_count, default=16, metavar="N", help="to search on; default: 16")
     add("--held-out", type=_count, default=32, metavar="N", help="to judge on; default: 32")
     add("--budget", metavar="8,4", help="default: 3/4, 1/2, 3/8, 1/4 and 1/8 of the layers")
-    add("--seconds", type=float, default=500.0, metavar="S", help="then end; default: 500")
     add("--again", nargs="+", choices=METHODS, default=[], metavar="NAME", help="not from --out")
-    add("--device")
+    _add_resumable(parser)
 
 
 def _add_judge(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("model", nargs="?", metavar="MODEL", help="of the results; default: bundled")
     add("--results", type=Path, required=True, metavar="FILE", help="from study; is replaced")
-    add("--memo", type=Path, required=True, metavar="FILE", help="scores; .gz")
-    add("--methods", nargs="+", choices=METHODS, default=METHODS, metavar="NAME", help=_names())
     add("--budget", metavar="8,4", help="default: all")
     add("--held-out", type=_count, required=True, metavar="N", help="documents a seed")
+    _add_resumable(parser)
+
+
+def _add_resumable(parser: argparse.ArgumentParser) -> None:
+    """What the jobs take that go on where they were."""
+    add = parser.add_argument
+    add("--memo", type=Path, required=True, metavar="FILE", help="scores; .gz")
+    add("--methods", nargs="+", choices=METHODS, default=METHODS, metavar="NAME", help=_names())
     add("--seconds", type=float, default=500.0, metavar="S", help="then end; default: 500")
     add("--device")
 

@@ -6,23 +6,18 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
 
-import torch
-
-from ixsearch.job.locate import locate_model
 from ixsearch.patterns import Pattern
-from ixsearch.patterns.atomic import write_text_atomic
-from ixsearch.runtime import NativeEngine
 from ixsearch.runtime.interface import Document
-from ixsearch.runtime.tokenizer import Tokenizer
 from ixsearch.tasks.corpus import bundled_documents
-from search_study.memo import Memo, MemoEngine
+from search_study.loading import loaded
+from search_study.memo import MemoEngine
+from search_study.rows import Row, sums_of, write_rows
 
 AT_ONCE = 16
 """Documents between two looks at the clock."""
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -42,22 +37,24 @@ class JudgeSettings:
 
 def judge(settings: JudgeSettings) -> None:
     """Lengthens rows of `results` to `held_out` documents, as far as `seconds` go."""
-    torch.backends.cuda.matmul.allow_tf32 = False
-    folder = locate_model(settings.model)
-    native = NativeEngine.load(folder, device=settings.device, dtype=torch.float32)
-    engine, tokenizer = MemoEngine(native, Memo(settings.memo)), Tokenizer.load(folder)
+    engine, tokenizer = loaded(settings.model, settings.memo, settings.device)
     rows = json.loads(settings.results.read_text())
-    _refuse_others(rows, native.describe().weights_hash, settings.results)
+    _refuse_others(rows, engine.describe().weights_hash, settings.results)
     end = time.monotonic() + settings.seconds
+
+    @cache
+    def documents_of(seed: int) -> list[Document]:
+        return bundled_documents("held-out", settings.held_out, tokenizer, seed)
+
     for row, budget in _short(rows, settings):
-        documents = bundled_documents("held-out", settings.held_out, tokenizer, row["seed"])
-        judged = judged_by(engine, Pattern(row["best"][budget]), documents, end)
+        pattern = Pattern(row["best"][budget])
+        judged = judged_by(engine, pattern, documents_of(row["seed"]), end)
         engine.memo.save()
         if judged is None:
             print("out of time; repeat the command to go on")
             return
         row["held_out"][budget] = judged
-        write_text_atomic(settings.results, json.dumps(rows, separators=(",", ":")) + "\n")
+        write_rows(settings.results, rows)
         print(f"seed {row['seed']}, {row['method']}, {budget} F: {len(judged)} documents")
 
 
@@ -85,5 +82,5 @@ def judged_by(
         if time.monotonic() >= end:
             return None
         (row,) = engine.score(documents[first : first + AT_ONCE], [pattern])
-        judged += [[score.divergence_sum, score.tokens] for score in row]
+        judged += sums_of(row)
     return judged

@@ -10,6 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from ixsearch.patterns.atomic import write_text_atomic
+from ixsearch.runtime.interface import DocumentScore
+
+Row = dict[str, Any]
+"""One search, as it stands in the file."""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -27,7 +33,7 @@ class Result:
     """Forwards, and the held-out divergence of the best from there on."""
 
     @classmethod
-    def of(cls, row: dict[str, Any], model: str) -> Result:
+    def of(cls, row: Row, model: str) -> Result:
         """`model`: its name, for rows of the time before rows said it."""
         pairs = {int(budget): np.array(found) for budget, found in row["held_out"].items()}
         points = row.get("curve", {}).items()
@@ -50,6 +56,16 @@ def read_results(paths: Sequence[Path]) -> dict[str, list[Result]]:
             result = Result.of(row, path.stem)
             found.setdefault(result.model, []).append(result)
     return found
+
+
+def write_rows(path: Path, rows: Sequence[Row]) -> None:
+    """The file is replaced as a whole."""
+    write_text_atomic(path, json.dumps(rows, separators=(",", ":")) + "\n")
+
+
+def sums_of(scores: Sequence[DocumentScore]) -> list[list[float]]:
+    """Divergence sum and scored tokens of each document, as a row holds them."""
+    return [[score.divergence_sum, score.tokens] for score in scores]
 
 
 def by_method(results: Sequence[Result]) -> dict[str, list[Result]]:

@@ -9,13 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from optuna.storages import InMemoryStorage
 
-from ixsearch.job.locate import locate_model
 from ixsearch.patterns import Pattern
-from ixsearch.patterns.atomic import write_text_atomic
-from ixsearch.runtime import NativeEngine
 from ixsearch.runtime.interface import Document
 from ixsearch.runtime.tokenizer import Tokenizer
 from ixsearch.search.budgets import parse_budgets
@@ -24,12 +20,13 @@ from ixsearch.search.space import SearchSpace
 from ixsearch.search.study import PatternStudy
 from ixsearch.tasks.corpus import bundled_documents
 from search_study.curve import Point, Recorded, curve_of
-from search_study.memo import Memo, MemoEngine
+from search_study.loading import loaded
+from search_study.memo import MemoEngine
 from search_study.methods import proposers_of
+from search_study.rows import Row, sums_of, write_rows
 
 SHARES = (3 / 4, 1 / 2, 3 / 8, 1 / 4, 1 / 8)
 """Of the layers, the default budgets."""
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -52,16 +49,13 @@ class StudySettings:
 
 def study(settings: StudySettings) -> None:
     """Adds the rows that `out` lacks, as far as `seconds` go."""
-    torch.backends.cuda.matmul.allow_tf32 = False
-    folder = locate_model(settings.model)
-    native = NativeEngine.load(folder, device=settings.device, dtype=torch.float32)
-    engine = MemoEngine(native, Memo(settings.memo))
+    engine, tokenizer = loaded(settings.model, settings.memo, settings.device)
     rows = _Rows(settings.out, settings.again)
     end = time.monotonic() + settings.seconds
     for seed in settings.seeds:
         if time.monotonic() >= end:
             break
-        comparison = Comparison.of(engine, Tokenizer.load(folder), settings, seed)
+        comparison = Comparison.of(engine, tokenizer, settings, seed)
         for row in comparison.rows(rows, settings.methods, end):
             rows.add(row)
             engine.memo.save()
@@ -153,7 +147,7 @@ class Comparison:
     def _held_out(self, pattern: Pattern) -> list[list[float]]:
         """Divergence sum and scored tokens of each document."""
         (row,) = self.engine.score(self.held_out, [pattern])
-        return [[score.divergence_sum, score.tokens] for score in row]
+        return sums_of(row)
 
     def _judged(self, points: Sequence[Point]) -> list[list[Any]]:
         """Forwards, letters and held-out divergence of each point."""
@@ -178,4 +172,4 @@ class _Rows:
 
     def add(self, row: Row) -> None:
         self._rows.append(row)
-        write_text_atomic(self.path, json.dumps(self._rows))
+        write_rows(self.path, self._rows)

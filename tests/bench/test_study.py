@@ -184,12 +184,10 @@ def test_more_documents_begin_with_those_of_the_study(engine):
 def results(tmp_path, monkeypatch):
     """Of a made-up model: 10 documents, of which the rows have 4."""
 
-    class Loads:
-        load = staticmethod(lambda *args, **more: Engine())
+    def loaded(model, memo, device):
+        return MemoEngine(Engine(), Memo(memo)), None
 
-    monkeypatch.setattr(judge_module, "NativeEngine", Loads)
-    monkeypatch.setattr(judge_module, "Tokenizer", Loads)
-    monkeypatch.setattr(judge_module, "locate_model", lambda model: model)
+    monkeypatch.setattr(judge_module, "loaded", loaded)
     monkeypatch.setattr(judge_module, "bundled_documents", lambda *args: DOCUMENTS[: args[1]])
     best = {"4": "FFFSSF", "3": "FFSSSF"}
     known = {b: [[s.divergence_sum, s.tokens] for s in scored(p, 4)] for b, p in best.items()}
