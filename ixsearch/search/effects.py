@@ -17,6 +17,7 @@ import numpy as np
 
 from ixsearch.mix import Mix
 from ixsearch.patterns import Pattern
+from ixsearch.search.objective import log_divergence
 
 CHUNK = 256
 """Patterns at once."""
@@ -67,6 +68,10 @@ class Effects:
         ]
         squares_NVP = np.concatenate(parts, -1)
         return 0.5 * squares_NVP.mean(1).sum(0) / sum(self.tokens)
+
+    def guess(self, patterns: Sequence[Pattern]) -> np.ndarray:
+        """[P]: the logarithm of the joint cost, where no surrogate is known yet."""
+        return log_divergence(self.joint(patterns))
 
     @cached_property
     def _each_NLL(self) -> np.ndarray:

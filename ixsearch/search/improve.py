@@ -67,7 +67,7 @@ class Improver:
             for ask in race(problem, runners, near=[turn.start], a_rival=MOVE_LEVEL):
                 left -= problem.price(ask)
                 yield ask
-            fall = _coarse(scores, turn.start) - _coarse(scores, scores.best_of(runners))
+            fall = scores.coarse(turn.start) - scores.coarse(scores.best_of(runners))
             promises.settle(turn.start.num_full, turn.promise, fall)
 
     def _best(
@@ -112,11 +112,7 @@ def expected_falls(
 ) -> np.ndarray:
     """Mean of max(0, fall) for logarithms that are normal around the guesses."""
     after = scores.objective.coarse(guesses[:, None] + spread * NODES)
-    return np.maximum(_coarse(scores, start) - after, 0.0) @ WEIGHTS
-
-
-def _coarse(scores: Scores, pattern: Pattern) -> float:
-    return float(scores.objective.coarse(scores.logarithm(scores.value(pattern))))
+    return np.maximum(scores.coarse(start) - after, 0.0) @ WEIGHTS
 
 
 def _work(scores: Scores) -> float:

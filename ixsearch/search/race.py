@@ -16,6 +16,8 @@ LEVEL = 0.05
 """Probability to drop a pattern that is as good as any other of its race."""
 MOVE_LEVEL = 0.75
 """The same for moves, against each rival: losing a good one costs less than all its documents."""
+BACK = 1.0
+"""A dropped pattern goes on if the winner turned out worse by so much, on the scale of gains."""
 
 
 def race(
@@ -29,8 +31,21 @@ def race(
     At each rung but the last the best pattern leads. Another is dropped if a one-sided paired t
     test over the documents says that it is worse, at the level `a_rival` over all rungs; by default
     that is `LEVEL` over all rivals (Bonferroni).
+
+    No test on few documents sees what goes wrong on one of many. So at the end those that were
+    dropped go on, rung by rung, while what is known of one is better than the winner by `BACK`.
     """
     runners = list(dict.fromkeys(patterns))
+    yield from _heats(problem, runners, near, a_rival)
+    while (back := _overlooked(problem.scores, runners)) is not None:
+        seen = problem.scores.seen(back)
+        yield Ask([back], next(rung for rung in problem.rungs if rung > seen), near)
+
+
+def _heats(
+    problem: Problem, runners: list[Pattern], near: Sequence[Pattern], a_rival: float | None
+) -> Iterator[Ask]:
+    """Until one is left, or all are scored on all documents."""
     rungs = problem.rungs
     level = LEVEL / max(1, len(runners) - 1) if a_rival is None else a_rival
     limit = level / max(1, len(rungs) - 1)
@@ -42,6 +57,15 @@ def race(
             return
         leader = min(runners, key=lambda p: (problem.scores.value(p, documents), p))
         runners = [p for p in runners if not is_worse(problem.scores, p, leader, documents, limit)]
+
+
+def _overlooked(scores: Scores, runners: Sequence[Pattern]) -> Pattern | None:
+    """The best of the dropped, if the winner is worse than that."""
+    dropped = [p for p in runners if scores.seen(p) < scores.documents]
+    if not dropped:
+        return None
+    best = scores.sorted(dropped)[0]
+    return best if scores.coarse(best) + BACK < scores.coarse(scores.best_of(runners)) else None
 
 
 def is_worse(

@@ -68,6 +68,11 @@ class Scores:
         """Of what `value` gives, for divergence; for loss and accuracy something like it."""
         return self.objective.logarithm(value, self._reference)
 
+    def coarse(self, pattern: Pattern) -> float:
+        """Of its value, on the documents that are scored: what gains are measured on."""
+        value = self.value(pattern, self.seen(pattern))
+        return float(self.objective.coarse(self.logarithm(value)))
+
     def sums(self, pattern: Pattern, documents: int | None = None) -> list[float]:
         """Of each document: the differences of two patterns are what a paired test is of."""
         return self.objective.sums(self._rows(pattern, documents))

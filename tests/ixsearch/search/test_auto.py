@@ -60,7 +60,7 @@ def test_auto_costs_less_than_greedy(effects):
 
     _, asks = play(SPACES[0], BUDGETS, *auto(), effects=effects)
     _, whole = play(SPACES[0], BUDGETS, Greedy())
-    assert cost(asks) < 0.9 * cost(whole)
+    assert cost(asks) < 0.95 * cost(whole)
 
 
 @pytest.mark.parametrize("effects", EFFECTS, ids=["none", "useless"])
@@ -114,7 +114,7 @@ def test_guided_takes_greedys_path_where_it_can_see_it():
     assert len(patterns_of(asks)) < len(set(patterns_of(whole)))
 
 
-def test_guided_asks_on_while_the_winner_is_a_bad_surprise():
+def test_guided_asks_on_while_it_expects_others_to_be_better():
     """A cliff that no surrogate foresees, all over the second round."""
 
     def second_round(landscape):
