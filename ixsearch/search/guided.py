@@ -22,9 +22,9 @@ class Guided:
     """A way down from all-F through all budgets.
 
     Each step takes away a few layers at once: fewer as fewer are left, and never past a budget.
-    Which, the surrogate says: of many ways the few of least guess race, and while it expects the
-    next ones to be clearly better than the winner, they race too. Where several layers at a time
-    cost much, half as many are taken away.
+    Which, the surrogate says: of many ways the few of least guess race, and while the next ones
+    promise an improvement over the winner, they race too. Where several layers at a time cost much,
+    half as many are taken away.
     """
 
     name = "guided"

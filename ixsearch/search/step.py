@@ -13,7 +13,7 @@ from ixsearch.search.surrogate import Surrogate
 from ixsearch.search.ways import ways
 
 FALL = 0.4
-"""Mean expected fall of log divergence for which other ways are measured too."""
+"""Mean expected improvement of log divergence for which other ways are measured too."""
 RISE = 1.0
 """Rise of log divergence with which a step of several layers was too long."""
 
@@ -40,7 +40,7 @@ class Step:
         return ways(self.problem.space, self.start, self.num_full, guess, most)[0]
 
     def may_be_beaten(self, winner: Pattern, others: Sequence[Pattern]) -> bool:
-        """Are others expected to be so much better that they are worth being measured?"""
+        """Do others promise an improvement, by what is guessed and how unsure the guess is?"""
         surrogate, scores = self._surrogate(), self.problem.scores
         if surrogate is None:
             return True
