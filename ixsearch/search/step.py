@@ -34,10 +34,10 @@ class Step:
 
     def ways(self, most: int) -> list[Pattern]:
         """Those that are liked most, the best first; where it is blind, all removals of one."""
-        if self.is_blind:
-            return self.problem.space.removals(self.start)
-        guess = (self._surrogate() or self.effects).guess
-        return ways(self.problem.space, self.start, self.num_full, guess, most)[0]
+        space, guesser = self.problem.space, self._surrogate() or self.effects
+        if guesser is None:
+            return space.removals(self.start)
+        return ways(space, self.start, self.num_full, guesser.guess, most)[0]
 
     def may_be_beaten(self, winner: Pattern, others: Sequence[Pattern]) -> bool:
         """Do others promise an improvement, by what is guessed and how unsure the guess is?"""
