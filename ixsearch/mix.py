@@ -29,6 +29,10 @@ class Mix:
     def is_one(self) -> bool:
         return len(self.weights) == 1
 
+    def among(self, numbers: Sequence[int]) -> Mix:
+        """Of these documents alone, in this order."""
+        return self if self.is_one else Mix(tuple(self.sets[n] for n in numbers), self.weights)
+
     def groups(self, values: Sequence[T]) -> list[list[T]]:
         """The values of the first documents, set by set; a set without any is left out."""
         if self.is_one:

@@ -45,8 +45,7 @@ class WorkerDisplay:
 def _at(at: WorkProgress) -> str:
     if not at.patterns:
         return "waiting for the search to ask for more"
-    first, behind = at.documents
-    return f"scoring {at.patterns} patterns on documents {first} to {behind - 1}"
+    return f"scoring {at.patterns} patterns on {at.documents} documents"
 
 
 def done_words(done: Work) -> str:

@@ -64,7 +64,8 @@ class Improver:
             if turn.value * _work(scores) < self.worth or left < first:
                 return
             runners = [turn.start, *turn.moves]
-            for ask in race(problem, runners, near=[turn.start], a_rival=MOVE_LEVEL):
+            near = [turn.start]
+            for ask in race(problem, runners, near, MOVE_LEVEL, start=turn.start):
                 left -= problem.price(ask)
                 yield ask
             fall = scores.coarse(turn.start) - scores.coarse(scores.best_of(runners))

@@ -47,9 +47,10 @@ class Measurer(Scorer):
         self._queue.withdraw()
         self.study.announce(over=True)
 
-    def seen(self, pattern: Pattern) -> int:
-        """Documents of the pattern that are scored."""
-        return len(self.known[pattern].documents) if pattern in self.known else 0
+    def lacking(self, pattern: Pattern, documents: Sequence[int]) -> tuple[int, ...]:
+        """Those of these documents that the pattern is not scored on, ascending."""
+        known = self.known[pattern].rows if pattern in self.known else ()
+        return tuple(sorted(number for number in documents if number not in known))
 
     def keep_near(self, patterns: Sequence[Pattern]) -> None:
         """As the engine has it. Workers get to know of it with what they claim."""

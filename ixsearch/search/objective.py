@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ixsearch.runtime.interface import DocumentScore
 OBJECTIVES = ("divergence", "loss", "accuracy")
 FLOOR = 1e-9
 """Nats; keeps logarithms finite."""
-UNSEEN = 1e-5
+UNSEEN = 1e-7
 """Nats a token that nobody minds."""
 TIE = 1e-3
 """Of an answer: the most that divergence counts where accuracy decides."""
@@ -43,6 +43,11 @@ class Objective:
     @property
     def is_divergence(self) -> bool:
         return self.name == "divergence"
+
+    def among(self, numbers: Sequence[int]) -> Objective:
+        """Of these documents alone, in this order."""
+        visible = tuple(self.visible[n] for n in numbers) if self.visible else ()
+        return replace(self, mix=self.mix.among(numbers), visible=visible)
 
     def sums(self, rows: Sequence[DocumentScore]) -> list[float]:
         """Of each of the first documents. Their sum, over that of the counts, is the mean: weights

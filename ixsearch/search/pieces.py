@@ -11,12 +11,12 @@ from ixsearch.patterns import Pattern
 
 @dataclass(frozen=True)
 class Proposal:
-    """A pattern to be scored on the documents [start, stop), and who proposed it."""
+    """A pattern to be scored on some documents, and who proposed it."""
 
     pattern: Pattern
     proposer: str
-    start: int
-    stop: int
+    documents: tuple[int, ...]
+    """Their numbers, ascending."""
 
 
 def without(
@@ -26,23 +26,22 @@ def without(
     left = []
     for proposal in proposals:
         done = covered.get(proposal.pattern, ())
-        wanted = [d for d in range(proposal.start, proposal.stop) if d not in done]
-        for _, run in groupby(enumerate(wanted), key=lambda at: at[1] - at[0]):
-            documents = [document for _, document in run]
-            left.append(replace(proposal, start=documents[0], stop=documents[-1] + 1))
+        wanted = tuple(d for d in proposal.documents if d not in done)
+        if wanted:
+            left.append(replace(proposal, documents=wanted))
     return left
 
 
 def size_of(proposals: Sequence[Proposal]) -> int:
     """Documents to score, over all patterns."""
-    return sum(p.stop - p.start for p in proposals)
+    return sum(len(p.documents) for p in proposals)
 
 
 def slices(proposals: Sequence[Proposal]) -> list[list[Proposal]]:
     """Those that are to be scored on the same documents, together; the first documents first."""
 
-    def documents(proposal: Proposal) -> tuple[int, int]:
-        return proposal.start, proposal.stop
+    def documents(proposal: Proposal) -> tuple[int, ...]:
+        return proposal.documents
 
     return [list(same) for _, same in groupby(sorted(proposals, key=documents), key=documents)]
 
@@ -57,18 +56,17 @@ def shares(proposals: Sequence[Proposal], workers: int) -> list[list[Proposal]]:
 
 
 def _shares(same: Sequence[Proposal], workers: int) -> list[list[Proposal]]:
-    start, stop = same[0].start, same[0].stop
-    pieces = 1 if len(same) >= workers else min(workers, stop - start)
+    documents = same[0].documents
+    pieces = 1 if len(same) >= workers else min(workers, len(documents))
     parts = min(len(same), -(-workers // pieces))
     alike = sorted(same, key=lambda p: p.pattern.letters)
     return [
-        [replace(p, start=a, stop=b) for p in alike[first:last]]
-        for a, b in _cuts(start, stop, pieces)
-        for first, last in _cuts(0, len(alike), parts)
+        [replace(p, documents=documents[a:b]) for p in alike[first:last]]
+        for a, b in _cuts(len(documents), pieces)
+        for first, last in _cuts(len(alike), parts)
     ]
 
 
-def _cuts(start: int, stop: int, parts: int) -> list[tuple[int, int]]:
-    """A range in parts that differ by one at most."""
-    edges = [start + (stop - start) * part // parts for part in range(parts + 1)]
-    return list(pairwise(edges))
+def _cuts(count: int, parts: int) -> list[tuple[int, int]]:
+    """So many in parts that differ by one at most."""
+    return list(pairwise(count * part // parts for part in range(parts + 1)))

@@ -29,26 +29,27 @@ def estimate_forwards(
     These scores add up over the S layers, but for some noise; a real model may take more.
     """
     scores = Scores(documents, Objective(mix=mix))
-    scores.see({p: _made_up(p, documents) for p in (space.baseline, space.fullest)})
+    scores.see({p: _made_up(p, range(documents)) for p in (space.baseline, space.fullest)})
     problem = Problem(space, budgets, scores, cost)
     totals = []
     for proposer in proposers:
         total = 0.0
         for ask in proposer.asks(problem):
             total += problem.price(ask)
-            stop = documents if ask.documents is None else ask.documents
-            scores.see({p: _made_up(p, stop) for p in ask.patterns if scores.seen(p) < stop})
+            scores.see(
+                {p: _made_up(p, scores.numbers(ask.documents)) for p in ask.patterns}, ask.base
+            )
         totals.append(total)
     return totals
 
 
-def _made_up(pattern: Pattern, documents: int) -> list[DocumentScore]:
+def _made_up(pattern: Pattern, documents: Sequence[int]) -> dict[int, DocumentScore]:
     divergence = sum(1 + layer * GOLDEN % 1 for layer in pattern.shared_layers)
     noise = 1 + sum(pattern.full_layers) * GOLDEN % 1
-    return [
-        DocumentScore(1, 0.0, divergence * noise * (1 + number * GOLDEN % 1), ())
-        for number in range(documents)
-    ]
+    return {
+        number: DocumentScore(1, 0.0, divergence * noise * (1 + number * GOLDEN % 1), ())
+        for number in documents
+    }
 
 
 @dataclass(frozen=True)

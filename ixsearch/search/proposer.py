@@ -17,10 +17,13 @@ class Ask:
     """Patterns to be scored in one batch."""
 
     patterns: Sequence[Pattern]
-    documents: int | None = None
-    """On the first so many documents; None: on all."""
+    documents: int | tuple[int, ...] | None = None
+    """On the first so many documents, or on those of these numbers; None: on all."""
     near: Sequence[Pattern] = ()
     """Patterns that these, and the next ones, begin like: their states are worth keeping."""
+    base: Pattern | None = None
+    """A pattern, scored on all documents, with which these are compared: until more is known, they
+    are taken to be as much better or worse on all documents as on those that are scored."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,9 @@ class Problem:
 
     def price(self, ask: Ask) -> float:
         """Cost of what is not known yet of an ask, in forwards."""
-        stop = self.scores.documents if ask.documents is None else ask.documents
-        new = [p for p in dict.fromkeys(ask.patterns) if self.scores.seen(p) < stop]
-        return self.cost_on(new, stop - min(map(self.scores.seen, new))) if new else 0.0
+        lacking = {p: len(self.scores.lacking(p, ask.documents)) for p in ask.patterns}
+        new = [p for p, count in lacking.items() if count]
+        return self.cost_on(new, max(lacking.values())) if new else 0.0
 
 
 class Proposer(Protocol):

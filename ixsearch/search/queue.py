@@ -15,6 +15,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.search.pieces import Proposal
 from ixsearch.search.presence import Roster
+from ixsearch.search.runs import numbers_of
 from ixsearch.search.study import FINISHED, PatternStudy
 
 UNFINISHED = (TrialState.WAITING, TrialState.RUNNING)
@@ -132,8 +133,8 @@ class Queue:
         ]
         for piece in pieces:
             errors = [trial for trial in failed if _overlap(trial, piece)]
-            counts = Counter(d for trial in errors for d in range(*trial.user_attrs["documents"]))
-            most = max((counts[d] for d in range(piece.start, piece.stop)), default=0)
+            counts = Counter(d for trial in errors for d in numbers_of(trial.user_attrs))
+            most = max((counts[d] for d in piece.documents), default=0)
             if most >= ERRORS:
                 last = errors[-1].user_attrs
                 raise IxsearchError(
@@ -169,7 +170,7 @@ def documents_of(trials: Collection[FrozenTrial]) -> dict[Pattern, set[int]]:
     out: dict[Pattern, set[int]] = {}
     for trial in trials:
         pattern = Pattern(trial.user_attrs["pattern"])
-        out.setdefault(pattern, set()).update(range(*trial.user_attrs["documents"]))
+        out.setdefault(pattern, set()).update(numbers_of(trial.user_attrs))
     return out
 
 
@@ -178,7 +179,7 @@ def first_come(trials: Collection[FrozenTrial]) -> list[FrozenTrial]:
     taken: dict[str, set[int]] = {}
     first = []
     for trial in sorted(trials, key=lambda t: t.number):
-        documents = set(range(*trial.user_attrs["documents"]))
+        documents = set(numbers_of(trial.user_attrs))
         before = taken.setdefault(trial.user_attrs["pattern"], set())
         if not documents & before:
             before |= documents
@@ -192,6 +193,5 @@ def about(pieces: Sequence[Proposal], trials: Collection[FrozenTrial]) -> list[F
 
 
 def _overlap(trial: FrozenTrial, piece: Proposal) -> bool:
-    start, stop = trial.user_attrs["documents"]
     same = trial.user_attrs["pattern"] == piece.pattern.letters
-    return same and start < piece.stop and piece.start < stop
+    return same and not set(piece.documents).isdisjoint(numbers_of(trial.user_attrs))

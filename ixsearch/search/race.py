@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import isnan
 
 from scipy.stats import t as student
@@ -19,12 +20,16 @@ MOVE_LEVEL = 0.75
 BACK = 1.0
 """A dropped pattern goes on if the winner turned out worse by so much, on the scale of gains."""
 
+Documents = int | tuple[int, ...]
+"""The first so many, or those of these numbers."""
+
 
 def race(
     problem: Problem,
     patterns: Sequence[Pattern],
     near: Sequence[Pattern] = (),
     a_rival: float | None = None,
+    start: Pattern | None = None,
 ) -> Iterator[Ask]:
     """Asks for the patterns on rung after rung; the worse ones are dropped on the way.
 
@@ -32,31 +37,39 @@ def race(
     test over the documents says that it is worse, at the level `a_rival` over all rungs; by default
     that is `LEVEL` over all rivals (Bonferroni).
 
+    `start`: a pattern, scored on all documents, that the others may improve. Then those documents
+    come first on which it loses most: a few may hold nearly all of it, and the best pattern so far
+    is the one that happened to lose little on those that came first when it was found.
+
     No test on few documents sees what goes wrong on one of many. So at the end those that were
     dropped go on, rung by rung, while what is known of one is better than the winner by `BACK`.
     """
-    runners = list(dict.fromkeys(patterns))
-    yield from _heats(problem, runners, near, a_rival)
-    while (back := _overlooked(problem.scores, runners)) is not None:
-        seen = problem.scores.seen(back)
-        yield Ask([back], next(rung for rung in problem.rungs if rung > seen), near)
+    runners, scores = list(dict.fromkeys(patterns)), problem.scores
+    rungs: Sequence[Documents] = problem.rungs
+    if start is not None:
+        order = scores.hardest_first(start)
+        rungs = [order[:documents] for documents in rungs]
+    level = LEVEL / max(1, len(runners) - 1) if a_rival is None else a_rival
+    for ask in _heats(scores, runners, rungs, level):
+        yield replace(ask, near=near, base=start)
+    while (back := _overlooked(scores, runners)) is not None:
+        documents = next(rung for rung in rungs if scores.lacking(back, rung))
+        yield Ask([back], documents, near, start)
 
 
 def _heats(
-    problem: Problem, runners: list[Pattern], near: Sequence[Pattern], a_rival: float | None
+    scores: Scores, runners: list[Pattern], rungs: Sequence[Documents], level: float
 ) -> Iterator[Ask]:
     """Until one is left, or all are scored on all documents."""
-    rungs = problem.rungs
-    level = LEVEL / max(1, len(runners) - 1) if a_rival is None else a_rival
     limit = level / max(1, len(rungs) - 1)
     for documents in rungs if runners else ():
         if len(runners) == 1:
             documents = rungs[-1]
-        yield Ask(runners, documents, near)
+        yield Ask(runners, documents)
         if documents == rungs[-1]:
             return
-        leader = min(runners, key=lambda p: (problem.scores.value(p, documents), p))
-        runners = [p for p in runners if not is_worse(problem.scores, p, leader, documents, limit)]
+        leader = min(runners, key=lambda p: (scores.value(p, documents), p))
+        runners = [p for p in runners if not is_worse(scores, p, leader, documents, limit)]
 
 
 def _overlooked(scores: Scores, runners: Sequence[Pattern]) -> Pattern | None:
@@ -69,16 +82,16 @@ def _overlooked(scores: Scores, runners: Sequence[Pattern]) -> Pattern | None:
 
 
 def is_worse(
-    scores: Scores, pattern: Pattern, leader: Pattern, documents: int, level: float
+    scores: Scores, pattern: Pattern, leader: Pattern, documents: Documents, level: float
 ) -> bool:
-    """Does the paired t test say that the pattern is the worse?
+    """Does the paired t test over these documents say that the pattern is the worse?
 
     Documents of a set are compared with one another only. A set of which one document is seen says
     nothing of how they differ: then none is said to be worse.
     """
     pairs = zip(scores.sums(pattern, documents), scores.sums(leader, documents), strict=True)
     differences = [a - b for a, b in pairs]
-    groups = scores.objective.mix.groups(differences)
+    groups = scores.objective.mix.among(scores.numbers(documents)).groups(differences)
     error = standard_error(groups)
     if pattern == leader or isnan(error):
         return False

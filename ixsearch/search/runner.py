@@ -109,7 +109,7 @@ class _Search:
     def complete(self) -> dict[Pattern, TrialScore]:
         """What the study knows of patterns that are scored on all documents."""
         known, whole = self.measurer.known, self.scores.documents
-        return {p: score for p, score in known.items() if len(score.documents) == whole}
+        return {p: score for p, score in known.items() if len(score.rows) == whole}
 
     def run(self, proposers: Sequence[Proposer]) -> str | None:
         """Returns why it ended early."""
@@ -143,25 +143,31 @@ class _Search:
 
     def _answer(self, plan: Plan, name: str, ask: Ask, forwards: float) -> str | None:
         """Show the proposer what it asks for; why not, if the search has to end."""
-        stop = self.scores.documents if ask.documents is None else ask.documents
-        wanted = [p for p in dict.fromkeys(ask.patterns) if self.scores.seen(p) < stop]
+        documents = self.scores.numbers(ask.documents)
+        wanted = [p for p in dict.fromkeys(ask.patterns) if self.scores.lacking(p, documents)]
         if illegal := [p.letters for p in wanted if not self._is_legal(p)]:
             raise ValueError(f"proposed patterns that the space does not allow: {illegal}")
         if not wanted:
             return None
         self.measurer.keep_near(ask.near)
-        if stopped := self._measure(plan, name, wanted, stop, forwards):
+        if stopped := self._measure(plan, name, wanted, documents, forwards):
             return stopped
         known = self.measurer.known
-        self.scores.see({p: known[p].documents[:stop] for p in wanted})
+        self.scores.see({p: {n: known[p].rows[n] for n in documents} for p in wanted}, ask.base)
         return None
 
     def _measure(
-        self, plan: Plan, name: str, wanted: list[Pattern], stop: int, forwards: float
+        self,
+        plan: Plan,
+        name: str,
+        wanted: list[Pattern],
+        documents: Sequence[int],
+        forwards: float,
     ) -> str | None:
         """Measures what the study does not know of a batch, as far as the limits allow."""
         measurer = self.measurer
-        missing = [p for p in wanted if measurer.seen(p) < stop]
+        lacking = {p: measurer.lacking(p, documents) for p in wanted}
+        missing = [p for p in wanted if lacking[p]]
         if not missing:
             return None
         if self.deadline is not None and time.monotonic() >= self.deadline:
@@ -169,7 +175,7 @@ class _Search:
         allowed = missing if self.max_trials is None else self._within_limit(missing)
         if allowed:
             measurer.measure(
-                [Proposal(p, self._origin(p, name), measurer.seen(p), stop) for p in allowed],
+                [Proposal(p, self._origin(p, name), lacking[p]) for p in allowed],
                 lambda share: self._report(plan, name, share * forwards),
             )
         return "n-trials" if len(allowed) < len(missing) else None
@@ -211,6 +217,6 @@ class _Search:
         )
 
     def _best(self, budget: int) -> Pattern | None:
-        """On the most documents that any pattern of the budget has."""
-        most = max((self.scores.seen(p) for p in self.scores if p.num_full == budget), default=0)
-        return self.scores.best(budget, most) if most else None
+        """Of those that most documents are scored of."""
+        known = [p for p in self.scores if p.num_full == budget]
+        return self.scores.best_of(known) if known else None

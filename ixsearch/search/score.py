@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,7 @@ from ixsearch.search.objective import DIVERGENCE, Objective
 
 @dataclass(frozen=True)
 class TrialScore:
-    """The scores of a pattern's first documents, exactly as the engine gave them."""
+    """The scores of a pattern's documents, exactly as the engine gave them."""
 
     number: int
     """Of its first trial."""
@@ -24,26 +24,36 @@ class TrialScore:
     """Its share of the cost of its batches, in forwards of the whole model over all documents."""
     finished: str
     """ISO date and time of its last trial."""
-    documents: tuple[DocumentScore, ...]
+    rows: Mapping[int, DocumentScore]
+    """By number of the document; those that are scored."""
     objective: Objective = DIVERGENCE
 
-    def extended(self, start: int, more: TrialScore) -> TrialScore:
-        """With those documents from number `start` on that follow on these, if there are any."""
-        known = len(self.documents) - start
-        if not 0 <= known < len(more.documents):
+    def extended(self, more: TrialScore) -> TrialScore:
+        """With those documents that only the other has, if there are any."""
+        if more.rows.keys() <= self.rows.keys():
             return self
         return TrialScore(
             self.number,
             self.proposer,
             self.forwards + more.forwards,
             more.finished,
-            (*self.documents, *more.documents[known:]),
+            {**more.rows, **self.rows},
             self.objective,
         )
 
     @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """Of the documents that are scored, ascending."""
+        return tuple(sorted(self.rows))
+
+    @property
+    def documents(self) -> tuple[DocumentScore, ...]:
+        """In the order of their numbers."""
+        return tuple(self.rows[number] for number in self.numbers)
+
+    @cached_property
     def quality(self) -> Quality:
-        return Quality.of(self.documents, self.objective.mix)
+        return Quality.of(self.documents, self.objective.mix.among(self.numbers))
 
     @property
     def divergence(self) -> float:
@@ -52,11 +62,12 @@ class TrialScore:
     @property
     def value(self) -> float:
         """What the search minimises."""
-        return self.objective.mean(self.documents)
+        return self.objective.among(self.numbers).mean(self.documents)
 
     def above(self, baseline: TrialScore) -> float:
         """The same, less what all-F has."""
-        return self.objective.above(self.documents, baseline.documents)
+        here = self.objective.among(self.numbers)
+        return here.above(self.documents, [baseline.rows[number] for number in self.numbers])
 
     def logarithm(self, baseline: TrialScore) -> float:
         """Of `above`, on the scale on which gains are weighed."""

@@ -10,6 +10,7 @@ from optuna.trial import Trial
 
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime.interface import Document, DocumentScore, Engine
+from ixsearch.search.runs import numbers_of
 from ixsearch.search.study import PatternStudy
 
 Report = Callable[[float], None]
@@ -37,11 +38,11 @@ class Scorer:
         Raises:
             IxsearchError: a divergence that is not a number. What is not finished stays running.
         """
-        start, stop = trials[0].user_attrs["documents"]
+        numbers = numbers_of(trials[0].user_attrs)
         patterns = [Pattern(trial.user_attrs["pattern"]) for trial in trials]
-        clock.take(len(trials) * (stop - start))
+        clock.take(len(trials) * len(numbers))
         before = self.engine.layer_tokens
-        results = self.engine.score(self.documents[start:stop], patterns, clock)
+        results = self.engine.score([self.documents[n] for n in numbers], patterns, clock)
         clock(1.0)
         forwards = self.in_forwards(self.engine.layer_tokens - before)
         counted = 0

@@ -17,8 +17,7 @@ from ixsearch.search.rungs import rungs_of
 class Scores:
     """The scores that proposers see, in the order in which patterns were first proposed.
 
-    Documents have one order for the whole search, so two patterns always have their first ones in
-    common: what is compared is paired.
+    Documents have one order for the whole search: what is compared is compared on the same ones.
     """
 
     documents: int
@@ -26,7 +25,9 @@ class Scores:
     objective: Objective = DIVERGENCE
     baseline: Pattern | None = None
     """Needed where the objective is not divergence."""
-    _seen: dict[Pattern, Sequence[DocumentScore]] = field(default_factory=dict)
+    _seen: dict[Pattern, dict[int, DocumentScore]] = field(default_factory=dict)
+    _bases: dict[Pattern, Pattern] = field(default_factory=dict)
+    """What patterns were last said to be like."""
 
     @property
     def rungs(self) -> tuple[int, ...]:
@@ -42,40 +43,78 @@ class Scores:
     def __len__(self) -> int:
         return len(self._seen)
 
-    def see(self, scores: Mapping[Pattern, Sequence[DocumentScore]]) -> None:
-        """Add what was measured; of a pattern that is known, more documents."""
-        for pattern, documents in scores.items():
-            if len(documents) > self.seen(pattern):
-                self._seen[pattern] = documents
+    def see(
+        self, scores: Mapping[Pattern, Mapping[int, DocumentScore]], base: Pattern | None = None
+    ) -> None:
+        """Add what was measured, by number of the document. `base`: see `Ask`."""
+        for pattern, rows in scores.items():
+            self._seen.setdefault(pattern, {}).update(rows)
+            if base is not None:
+                self._bases[pattern] = base
 
     def seen(self, pattern: Pattern) -> int:
         """How many documents of the pattern are scored."""
         return len(self._seen.get(pattern, ()))
 
-    def at(self, documents: int | None = None) -> list[Pattern]:
-        """Patterns of which so many documents are scored, all of them by default."""
-        wanted = self.documents if documents is None else documents
-        return [p for p, scores in self._seen.items() if len(scores) >= wanted]
+    def lacking(self, pattern: Pattern, documents: int | Sequence[int] | None) -> list[int]:
+        """Those of these documents, or of the first so many, that the pattern is not scored on."""
+        known = self._seen.get(pattern, ())
+        return [number for number in self.numbers(documents) if number not in known]
 
-    def value(self, pattern: Pattern, documents: int | None = None) -> float:
-        """What is minimised, on the first documents; on all by default.
+    def at(self, documents: int | None = None) -> list[Pattern]:
+        """Patterns of which the first so many documents are scored, all of them by default."""
+        return [p for p in self._seen if not self.lacking(p, documents)]
+
+    def value(self, pattern: Pattern, documents: int | Sequence[int] | None = None) -> float:
+        """What is minimised: on the first documents, or those of these numbers; on all by default.
 
         Mean divergence of scored tokens, nats; or loss or wrong answers above those of all-F.
         """
-        return self.objective.above(self._rows(pattern, documents), self._reference)
+        numbers = self.numbers(documents)
+        rows = [self._seen[pattern][number] for number in numbers]
+        return self._above(rows, numbers)
 
     def logarithm(self, value: np.ndarray | float) -> np.ndarray | float:
         """Of what `value` gives, for divergence; for loss and accuracy something like it."""
-        return self.objective.logarithm(value, self._reference)
+        return self.objective.logarithm(value, self._reference(range(self.documents)))
+
+    def level(self, pattern: Pattern) -> float:
+        """The logarithm of its value, as far as that is known: on the documents that are scored.
+
+        Where it has a base, that is only how far it is from the base on the same documents: they
+        are not like the others, if they are those on which the base loses most.
+        """
+        known, base = sorted(self._seen[pattern]), self._bases.get(pattern)
+        here = self.logarithm(self.value(pattern, known))
+        if base is None or len(known) == self.documents:
+            return float(here)
+        there = self.logarithm(self.value(base, known))
+        return float(self.logarithm(self.value(base)) + here - there)
 
     def coarse(self, pattern: Pattern) -> float:
-        """Of its value, on the documents that are scored: what gains are measured on."""
-        value = self.value(pattern, self.seen(pattern))
-        return float(self.objective.coarse(self.logarithm(value)))
+        """Of its level: what gains are measured on."""
+        return float(self.objective.coarse(self.level(pattern)))
 
-    def sums(self, pattern: Pattern, documents: int | None = None) -> list[float]:
+    def sums(self, pattern: Pattern, documents: int | Sequence[int] | None = None) -> list[float]:
         """Of each document: the differences of two patterns are what a paired test is of."""
-        return self.objective.sums(self._rows(pattern, documents))
+        numbers = self.numbers(documents)
+        return self.objective.among(numbers).sums([self._seen[pattern][n] for n in numbers])
+
+    def hardest_first(self, pattern: Pattern) -> tuple[int, ...]:
+        """Numbers of all documents, those first on which the pattern loses most.
+
+        Sets take turns as they do in the order of the search: documents change places within
+        theirs.
+        """
+        losses = np.array(self.sums(pattern))
+        if not self.objective.is_divergence:
+            losses = losses - self.sums(self.baseline)
+        order = list(range(self.documents))
+        for group in self.objective.mix.groups(range(self.documents)):
+            hardest = sorted(group, key=lambda number: (-losses[number], number))
+            for place, number in zip(group, hardest, strict=True):
+                order[place] = number
+        return tuple(order)
 
     def ranked(self, num_full: int, documents: int | None = None) -> list[Pattern]:
         """Patterns with so many F layers, the best first, of equals the first by its letters."""
@@ -83,26 +122,28 @@ class Scores:
         return sorted(known, key=lambda p: (self.value(p, documents), p))
 
     def sorted(self, patterns: Sequence[Pattern]) -> list[Pattern]:
-        """The best first, each on the documents that are scored."""
-        return sorted(patterns, key=lambda p: (self.value(p, self.seen(p)), p))
+        """The best first, by what is known of each."""
+        return sorted(patterns, key=lambda p: (self.level(p), p))
 
     def best_of(self, patterns: Sequence[Pattern]) -> Pattern:
         """The best of those of which most documents are scored."""
         most = max(map(self.seen, patterns))
-        known = [p for p in patterns if self.seen(p) == most]
-        return min(known, key=lambda p: (self.value(p, most), p))
+        return self.sorted([p for p in patterns if self.seen(p) == most])[0]
 
     def best(self, num_full: int, documents: int | None = None) -> Pattern | None:
         """The first of `ranked`, if there is any."""
         return next(iter(self.ranked(num_full, documents)), None)
 
-    @property
-    def _reference(self) -> Sequence[DocumentScore]:
-        return () if self.objective.is_divergence else self._seen[self.baseline]
+    def _above(self, rows: Sequence[DocumentScore], numbers: Sequence[int]) -> float:
+        return self.objective.among(numbers).above(rows, self._reference(numbers))
 
-    def _rows(self, pattern: Pattern, documents: int | None) -> Sequence[DocumentScore]:
-        wanted = self.documents if documents is None else documents
-        rows = self._seen[pattern][:wanted]
-        if len(rows) < wanted:
-            raise KeyError(f"{pattern}: {len(rows)} documents are scored, {wanted} are asked for")
-        return rows
+    def _reference(self, numbers: Sequence[int]) -> Sequence[DocumentScore]:
+        if self.objective.is_divergence:
+            return ()
+        return [self._seen[self.baseline][number] for number in numbers]
+
+    def numbers(self, documents: int | Sequence[int] | None) -> Sequence[int]:
+        """The first so many, or these; None: all."""
+        if documents is None or isinstance(documents, int):
+            return range(self.documents if documents is None else documents)
+        return documents

@@ -13,11 +13,12 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from ixsearch.patterns import IxsearchError, Pattern
-from ixsearch.results import Quality, TrialRow
+from ixsearch.results import TrialRow
 from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search.identity import Identity, check_identity
 from ixsearch.search.objective import DIVERGENCE, Objective
 from ixsearch.search.pieces import Proposal
+from ixsearch.search.runs import numbers_of, to_runs
 from ixsearch.search.score import TrialScore
 from ixsearch.search.space import SearchSpace
 from ixsearch.search.storage import open_storage, shown_url, storage_url
@@ -66,7 +67,7 @@ class PatternStudy:
         self._names = [f"layer_{i:02d}" for i in range(space.num_layers)]
         self.worker = this_worker()
         """As stored with the trials of this process."""
-        self._known: dict[int, tuple[Pattern, int, TrialScore] | None] = {}
+        self._known: dict[int, tuple[Pattern, TrialScore] | None] = {}
         self._closed: set[Pattern] = set()
 
     @classmethod
@@ -129,8 +130,7 @@ class PatternStudy:
     def scores(self) -> dict[Pattern, TrialScore]:
         """What is known of every pattern, in the order of trials.
 
-        Of a document that two trials have, the score of that which begins earlier counts, else of
-        the first; a trial whose documents do not follow on others counts once they do.
+        Of a document that two trials have, the score of the first counts.
         """
         for trial in self.optuna.get_trials(deepcopy=False, states=FINISHED):
             if trial.number not in self._known:
@@ -139,14 +139,11 @@ class PatternStudy:
                 )
                 if found and trial.state == TrialState.COMPLETE:
                     self._closed.add(found[0])
-        slices = [found for _, found in sorted(self._known.items()) if found]
         out: dict[Pattern, TrialScore] = {}
-        for pattern, start, score in sorted(slices, key=lambda found: found[1]):
-            if pattern in out:
-                out[pattern] = out[pattern].extended(start, score)
-            elif start == 0:
-                out[pattern] = score
-        return dict(sorted(out.items(), key=lambda item: item[1].number))
+        for pattern, score in (found for _, found in sorted(self._known.items()) if found):
+            if score.rows:
+                out[pattern] = out[pattern].extended(score) if pattern in out else score
+        return out
 
     def finished(self) -> set[int]:
         """Numbers of the finished trials, as of the last `scores`."""
@@ -155,8 +152,8 @@ class PatternStudy:
     def scored(self) -> dict[Pattern, set[int]]:
         """The documents of every pattern that finished trials have, as of the last `scores`."""
         out: dict[Pattern, set[int]] = {}
-        for pattern, start, score in filter(None, self._known.values()):
-            out.setdefault(pattern, set()).update(range(start, start + len(score.documents)))
+        for pattern, score in filter(None, self._known.values()):
+            out.setdefault(pattern, set()).update(score.rows)
         return out
 
     def rows(self) -> list[TrialRow]:
@@ -171,8 +168,8 @@ class PatternStudy:
                 divergence_stderr=score.quality.divergence_stderr,
                 loss=score.quality.loss,
                 finished=score.finished,
-                documents=len(score.documents),
-                complete=len(score.documents) == self.documents,
+                documents=len(score.rows),
+                complete=len(score.rows) == self.documents,
                 objective=self._above(score, scores.get(self.space.baseline)),
             )
             for pattern, score in scores.items()
@@ -231,7 +228,7 @@ class PatternStudy:
             user_attrs={
                 "pattern": proposal.pattern.letters,
                 "proposer": proposal.proposer,
-                "documents": [proposal.start, proposal.stop],
+                "documents": to_runs(proposal.documents),
                 **attributes,
             },
         )
@@ -251,33 +248,33 @@ class PatternStudy:
             return False
 
     def _finish(self, trial: Trial, documents: Sequence[DocumentScore], forwards: float) -> bool:
-        pattern, (start, stop) = Pattern(trial.user_attrs["pattern"]), trial.user_attrs["documents"]
-        before = self._before(pattern, start)
-        rows = (*before, *documents)
-        quality = Quality.of(rows, self.objective.mix)
-        for key, value in kept_attributes(quality, documents, forwards).items():
+        pattern = Pattern(trial.user_attrs["pattern"])
+        own = dict(zip(numbers_of(trial.user_attrs), documents, strict=True))
+        score = self._with_known(pattern, own)
+        for key, value in kept_attributes(score.quality, documents, forwards).items():
             trial.set_user_attr(key, value)
-        if stop == self.documents and len(before) == start and trial.params:
-            values = (self.objective.mean(rows), pattern.num_full)
+        if len(score.rows) == self.documents and trial.params:
+            values = (score.value, pattern.num_full)
             told = self.optuna.tell(trial, values, skip_if_finished=True)
         else:
             told = self.optuna.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
         return told.state != TrialState.FAIL
 
-    def _before(self, pattern: Pattern, start: int) -> Sequence[DocumentScore]:
-        """The scores of the documents before this one; nothing unless all are known."""
-        if not start or (known := self.scores().get(pattern)) is None:
-            return ()
-        return known.documents[:start] if len(known.documents) >= start else ()
+    def _with_known(self, pattern: Pattern, own: Mapping[int, DocumentScore]) -> TrialScore:
+        """These documents, and what earlier trials have of the others."""
+        score = TrialScore(0, "", 0.0, "", own, self.objective)
+        is_whole = len(own) == self.documents
+        known = None if is_whole else self.scores().get(pattern)
+        return score if known is None else score.extended(known)
 
     def close_whole(self) -> None:
         """Adds a complete trial, without documents of its own, for each pattern of which all
         documents are scored and no trial is complete.
         """
         for pattern, score in self.scores().items():
-            if len(score.documents) == self.documents and pattern not in self._closed:
+            if len(score.rows) == self.documents and pattern not in self._closed:
                 self.add(
-                    Proposal(pattern, score.proposer, self.documents, self.documents),
+                    Proposal(pattern, score.proposer, ()),
                     TrialState.COMPLETE,
                     values=(score.value, pattern.num_full),
                     **kept_attributes(score.quality, (), 0.0),

@@ -39,7 +39,7 @@ class Surrogate:
         if not known:
             return None
         x_PC = _features(known, effects)
-        y_P = scores.logarithm(np.array([scores.value(p, scores.seen(p)) for p in known]))
+        y_P = np.array([scores.level(p) for p in known])
         off_P = np.array([abs(p.num_full - num_full) / len(p) for p in known])
         weight_P = np.exp(-off_P / REACH)
         weighted_CP = (x_PC * weight_P[:, None]).T

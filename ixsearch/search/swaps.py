@@ -37,7 +37,8 @@ class Swaps:
         yield from self._improver.asks(problem, _Offers(problem, problem.effects()))
         for budget in problem.budgets:
             known = [p for p in problem.scores if p.num_full == budget]
-            yield from race(problem, problem.scores.sorted(known)[:RUNNERS])
+            few, best = problem.scores.sorted(known)[:RUNNERS], problem.scores.best(budget)
+            yield from race(problem, few, start=best)
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,8 @@ class _Sampler:
     def learn(self, problem: Problem, patterns: list[Pattern]) -> None:
         """From patterns of this budget that are legal and scored on the first rung."""
         scores, documents = problem.scores, problem.rungs[0]
-        known = [p for p in patterns if self._space.contains(p) and scores.seen(p) >= documents]
+        at_hand = set(scores.at(documents))
+        known = [p for p in patterns if self._space.contains(p) and p in at_hand]
         for pattern in known:
             params = {f"layer_{i:02d}": pattern.letters[i] for i in self._space.free_layers}
             value = scores.value(pattern, documents)

@@ -12,6 +12,7 @@ from ixsearch.patterns import Pattern
 from ixsearch.results import Quality
 from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search.objective import Objective
+from ixsearch.search.runs import numbers_of
 from ixsearch.search.score import TrialScore, from_columns, to_columns
 
 
@@ -33,22 +34,23 @@ def kept_attributes(
 
 def read_trial(
     trial: FrozenTrial, num_layers: int, objective: Objective
-) -> tuple[Pattern, int, TrialScore] | None:
-    """A finished trial: pattern, first document, score; none when it is not one of ours."""
+) -> tuple[Pattern, TrialScore] | None:
+    """A finished trial: pattern and score; none when it is not one of ours."""
     attributes = trial.user_attrs
     if "document_scores" not in attributes or len(attributes.get("pattern", "")) != num_layers:
         return None
-    start = attributes.get("documents", (0,))[0]  # studies of version 0.1 have whole trials only
+    documents = from_columns(attributes["document_scores"])
+    # Studies of version 0.1 have whole trials only.
+    numbers = numbers_of(attributes) if "documents" in attributes else range(len(documents))
     finished = trial.datetime_complete
     return (
         Pattern(attributes["pattern"]),
-        start,
         TrialScore(
             number=trial.number,
             proposer=attributes["proposer"],
             forwards=attributes["forwards"],
             finished=finished.isoformat(timespec="seconds") if finished else "",
-            documents=from_columns(attributes["document_scores"]),
+            rows=dict(zip(numbers, documents, strict=False)),
             objective=objective,
         ),
     )

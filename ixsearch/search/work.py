@@ -12,6 +12,7 @@ from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime.interface import Document, Engine
 from ixsearch.search.presence import PROPOSER, WORKER, Presence, Roster
 from ixsearch.search.queue import Queue
+from ixsearch.search.runs import numbers_of
 from ixsearch.search.scorer import Clock, Scorer
 from ixsearch.search.storage import storage_trouble
 from ixsearch.search.study import PatternStudy
@@ -45,8 +46,8 @@ class WorkProgress:
     done: Work
     patterns: int = 0
     """Of the share in work; 0: it waits."""
-    documents: tuple[int, int] = (0, 0)
-    """First and behind the last."""
+    documents: int = 0
+    """Of each pattern."""
     share: float = 0.0
     """Of that, from 0 to 1."""
 
@@ -141,10 +142,10 @@ class _Worker:
         return True
 
     def _score(self, trials: Sequence[Trial]) -> int:
-        start, stop = trials[0].user_attrs["documents"]
+        documents = len(numbers_of(trials[0].user_attrs))
 
         def report(share: float) -> None:
-            self._progress(WorkProgress(self.done, len(trials), (start, stop), share))
+            self._progress(WorkProgress(self.done, len(trials), documents, share))
 
         report(0.0)
         try:
@@ -157,10 +158,10 @@ class _Worker:
             raise
 
     def _count(self, trials: Sequence[Trial], counted: int) -> None:
-        start, stop = trials[0].user_attrs["documents"]
+        documents = len(numbers_of(trials[0].user_attrs))
         self.done = Work(
             trials=self.done.trials + counted,
-            documents=self.done.documents + counted * (stop - start),
+            documents=self.done.documents + counted * documents,
             late=self.done.late + len(trials) - counted,
             forwards=self._scorer.forwards,
             seconds=self._scorer.seconds,

@@ -150,7 +150,7 @@ def test_the_curve_has_a_point_where_the_best_changes():
     values = {"FFFSSS": 5.0, "FSFSSF": 7.0, "FSFFSS": 2.0}
     for _ in range(2):  # the first run is on made-up scores
         for letters in recorded.asks(problem):
-            scores.see({Pattern(letters): [DocumentScore(1, 0.0, values[letters], ())]})
+            scores.see({Pattern(letters): {0: DocumentScore(1, 0.0, values[letters], ())}})
         scores._seen.clear()
     found = curve_of([recorded, Recorded(Steps(), lambda: 0.0)])
     assert [point.letters for point in found[3]] == ["FFFSSS", "FSFFSS"]

@@ -223,10 +223,10 @@ PASSING = ("worker", "forwards")
 """What of a trial depends on when it was scored: who did it, and what layers its batch shared."""
 
 
-def finished_trials(storage: Path) -> dict[tuple[str, int], list[Any]]:
-    """Of every finished pattern and its first document all that must not depend on the rest."""
+def finished_trials(storage: Path) -> dict[tuple[str, tuple], list[Any]]:
+    """Of every finished pattern and its documents all that must not depend on the rest."""
     trials = [t for t in read_trials(storage) if t.state in FINISHED]
-    keys = [(t.user_attrs["pattern"], t.user_attrs["documents"][0]) for t in trials]
+    keys = [(t.user_attrs["pattern"], tuple(map(tuple, t.user_attrs["documents"]))) for t in trials]
     assert len(set(keys)) == len(keys), "a document of a pattern was scored twice"
     return {
         key: [t.state, t.values, t.params, _lasting(t.user_attrs)]

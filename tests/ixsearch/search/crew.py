@@ -14,6 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ixsearch.search.presence import WORKER, Roster
 from ixsearch.search.runner import SearchOutcome, run_search
+from ixsearch.search.runs import numbers_of
 from ixsearch.search.storage import open_storage
 from ixsearch.search.strategy import proposers
 from ixsearch.search.study import FINISHED, PatternStudy
@@ -126,14 +127,14 @@ def check_nothing_is_lost_or_doubled(study: PatternStudy) -> None:
         (t.user_attrs["pattern"], document)
         for t in trials
         if t.state in FINISHED
-        for document in range(*t.user_attrs["documents"])
+        for document in numbers_of(t.user_attrs)
     )
     assert set(pieces.values()) == {1}
     complete = Counter(t.user_attrs["pattern"] for t in trials if t.state == TrialState.COMPLETE)
     scores = study.scores()
-    whole = {p.letters: s for p, s in scores.items() if len(s.documents) == len(DOCUMENTS)}
+    whole = {p.letters: s for p, s in scores.items() if len(s.rows) == len(DOCUMENTS)}
     assert complete == dict.fromkeys(whole, 1)
-    assert len(pieces) == sum(len(score.documents) for score in scores.values())
+    assert len(pieces) == sum(len(score.rows) for score in scores.values())
     for trial in trials:
         if trial.state == TrialState.COMPLETE:
             score = whole[trial.user_attrs["pattern"]]

@@ -39,13 +39,14 @@ def play(
 
 def answer(engine, documents, scores: Scores, ask: Ask) -> Ask | None:
     """Scores what is new of an ask, and says what that was."""
-    stop = len(documents) if ask.documents is None else ask.documents
-    wanted = [p for p in dict.fromkeys(ask.patterns) if scores.seen(p) < stop]
+    numbers = scores.numbers(ask.documents)
+    wanted = [p for p in dict.fromkeys(ask.patterns) if scores.lacking(p, numbers)]
     if not wanted:
         return None
-    results = engine.score(documents[:stop], wanted)
-    scores.see(dict(zip(wanted, results, strict=True)))
-    return replace(ask, patterns=wanted, documents=stop)
+    results = engine.score([documents[n] for n in numbers], wanted)
+    rows = [dict(zip(numbers, result, strict=True)) for result in results]
+    scores.see(dict(zip(wanted, rows, strict=True)), ask.base)
+    return replace(ask, patterns=wanted, documents=len(numbers))
 
 
 def patterns_of(asks: Sequence[Ask]) -> list:

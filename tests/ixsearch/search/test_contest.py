@@ -22,7 +22,7 @@ ALL, A, B = Pattern("FFFF"), Pattern("FFSS"), Pattern("FSFS")
 
 def score(values, tokens=1, objective=DIVERGENCE, number=0):
     rows = tuple(DocumentScore(tokens, float(v), float(v) * tokens, ()) for v in values)
-    return TrialScore(number, "test", 1.0, "", rows, objective)
+    return TrialScore(number, "test", 1.0, "", dict(enumerate(rows)), objective)
 
 
 def compared(a, b, **about):

@@ -9,7 +9,7 @@ from ixsearch.patterns import Pattern
 from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search.greedy import Greedy
 from ixsearch.search.improve import expected_falls
-from ixsearch.search.objective import UNSEEN, log_divergence
+from ixsearch.search.objective import FLOOR, UNSEEN, log_divergence
 from ixsearch.search.promises import Promises
 from ixsearch.search.scores import Scores
 from ixsearch.search.swaps import Swaps
@@ -22,7 +22,7 @@ START = Pattern("FSFS")
 
 def scores_of(divergence):
     scores = Scores(1)
-    scores.see({START: [DocumentScore(10, 0.0, 10 * divergence, ())]})
+    scores.see({START: {0: DocumentScore(10, 0.0, 10 * divergence, ())}})
     return scores
 
 
@@ -35,7 +35,7 @@ def test_an_expected_fall_is_an_integral(divergence, spread):
         guess = log_divergence(divergence) - fall
 
         def gain(y, guess=guess):
-            left = np.log((divergence + UNSEEN) / (np.exp(y) + UNSEEN))
+            left = np.log((divergence + FLOOR + UNSEEN) / (np.exp(y) + UNSEEN))
             return max(0.0, left) * norm.pdf(y, guess, spread)
 
         ends = guess - 10 * spread, guess + 10 * spread
@@ -52,7 +52,7 @@ def test_without_spread_a_fall_is_sure_or_none():
 
 def test_what_nobody_minds_promises_nothing():
     """However large the ratio."""
-    assert expected_falls(scores_of(1e-7), START, np.array([-20.0]), 1.0)[0] < 0.02
+    assert expected_falls(scores_of(UNSEEN / 100), START, np.array([-25.0]), 1.0)[0] < 0.02
 
 
 def test_promises_that_are_not_kept_count_less():

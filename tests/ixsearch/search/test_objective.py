@@ -46,7 +46,7 @@ ROWS = {
 def scores_of(name, mix=None):
     objective = Objective(name, **({"mix": mix} if mix else {}), visible=VISIBLE)
     scores = Scores(3, objective, ALL)
-    scores.see(ROWS)
+    scores.see({pattern: dict(enumerate(rows)) for pattern, rows in ROWS.items()})
     return scores
 
 
@@ -121,7 +121,7 @@ def test_a_surrogate_of_losses_that_are_below_all_f_s():
     for p in patterns:
         total = 1 + sum(gain[i] for i in p.shared_layers)
         noise = rng.normal(0, 1e-4, 4)
-        scores.see({p: [DocumentScore(1, total + x, 0.0, ()) for x in noise]})
+        scores.see({p: {n: DocumentScore(1, total + x, 0.0, ()) for n, x in enumerate(noise)}})
     guesses = Surrogate.fit(scores, 6).guess(SPACE.removals(ALL))
     truth = [sum(gain[i] for i in p.shared_layers) for p in SPACE.removals(ALL)]
     assert np.isfinite(guesses).all()
@@ -185,7 +185,7 @@ def test_a_race_with_sets_tests_within_them():
     own = random.normal(0, 0.1, 20)
     for pattern, extra in ((a, 0), (b, 1)):
         rows = level + own + extra * (shift + random.normal(0, 0.1, 20))
-        scores.see({pattern: [DocumentScore(1, 0.0, float(x), ()) for x in rows]})
+        scores.see({pattern: {n: DocumentScore(1, 0.0, float(x), ()) for n, x in enumerate(rows)}})
     assert is_worse(scores, b, a, 4, 0.01) and not is_worse(scores, a, b, 4, 0.01)
     lone = Scores(20, Objective(mix=Mix((0,) * 19 + (1,), (0.5, 0.5))))
     lone.see({p: scores._seen[p] for p in (a, b)})
@@ -204,10 +204,10 @@ def test_equal_patterns_of_two_sets_are_rarely_said_to_be_worse():
             values = counts * random.normal(1, np.where(counts == 500, 0.1, 0.5))
             scores.see(
                 {
-                    pattern: [
-                        DocumentScore(int(c), 0.0, float(v), ())
-                        for c, v in zip(counts, values, strict=True)
-                    ]
+                    pattern: {
+                        n: DocumentScore(int(c), 0.0, float(v), ())
+                        for n, (c, v) in enumerate(zip(counts, values, strict=True))
+                    }
                 }
             )
         said += is_worse(scores, a, b, 32, 0.05)

@@ -7,6 +7,7 @@ from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.search.pieces import Proposal
 from ixsearch.search.presence import Roster
 from ixsearch.search.queue import Queue, about, documents_of
+from ixsearch.search.runs import numbers_of
 from ixsearch.search.study import PatternStudy
 
 from . import fake_engine
@@ -23,7 +24,7 @@ def study():
 
 
 def whole(*patterns):
-    return [Proposal(p, "greedy", 0, len(DOCUMENTS)) for p in patterns]
+    return [Proposal(p, "greedy", tuple(range(0, len(DOCUMENTS)))) for p in patterns]
 
 
 def states(study):
@@ -35,9 +36,9 @@ def letters(trials):
 
 
 def score(study, trial):
-    start, stop = trial.user_attrs["documents"]
+    documents = [DOCUMENTS[number] for number in numbers_of(trial.user_attrs)]
     pattern = Pattern(trial.user_attrs["pattern"])
-    return study.finish(trial, FakeEngine().score(DOCUMENTS[start:stop], [pattern])[0], 0.5)
+    return study.finish(trial, FakeEngine().score(documents, [pattern])[0], 0.5)
 
 
 def test_a_share_is_claimed_as_a_whole_and_once(study):
@@ -121,12 +122,12 @@ def test_a_claim_without_a_name_expires(study):
 
 def test_slices_that_end_in_any_order_make_one_complete_trial(study):
     queue = Queue(study)
-    queue.put([[Proposal(A, "greedy", a, b)] for a, b in ((0, 2), (2, 3), (3, 6))])
+    queue.put([[Proposal(A, "greedy", tuple(range(a, b)))] for a, b in ((0, 2), (2, 3), (3, 6))])
     trials = [queue.claim([t])[0] for t in reversed(queue.unfinished())]
-    assert score(study, trials[0]) and study.scores() == {}
+    assert score(study, trials[0]) and study.scores()[A].numbers == (3, 4, 5)
     assert study.scored() == {A: {3, 4, 5}}
     assert score(study, trials[2])
-    assert len(study.scores()[A].documents) == 2
+    assert study.scores()[A].numbers == (0, 1, 3, 4, 5)
     study.close_whole()
     assert score(study, trials[1])
     study.close_whole()
@@ -148,7 +149,7 @@ def test_slices_that_end_in_any_order_make_one_complete_trial(study):
 def test_documents_that_were_asked_for_later_are_complete_with_the_last(study):
     queue = Queue(study)
     for documents in ((0, 2), (2, 6)):
-        queue.put([[Proposal(A, "greedy", *documents)]])
+        queue.put([[Proposal(A, "greedy", tuple(range(*documents)))]])
         score(study, queue.claim(queue.unfinished())[0])
     study.close_whole()
     assert states(study) == [TrialState.PRUNED, TrialState.COMPLETE]
@@ -173,7 +174,7 @@ def test_errors_at_different_documents_of_a_pattern_are_not_of_one_piece(study):
     queue = Queue(study)
 
     def fail_at(*documents):
-        queue.put([[Proposal(A, "greedy", *documents)]])
+        queue.put([[Proposal(A, "greedy", tuple(range(*documents)))]])
         study.abandon(queue.claim(queue.unfinished()), "out of memory")
 
     fail_at(0, 3)
@@ -182,12 +183,18 @@ def test_errors_at_different_documents_of_a_pattern_are_not_of_one_piece(study):
     fail_at(2, 4)
     with pytest.raises(IxsearchError, match="failed 2 times at pattern FFSS"):
         queue.check_errors(whole(A))
-    queue.check_errors([Proposal(A, "greedy", 4, 6)])
+    queue.check_errors([Proposal(A, "greedy", tuple(range(4, 6)))])
 
 
 def test_about_and_documents_of(study):
     queue = Queue(study)
-    queue.put([[Proposal(A, "x", 0, 2)], [Proposal(A, "x", 4, 6)], [Proposal(B, "x", 0, 6)]])
+    queue.put(
+        [
+            [Proposal(A, "x", tuple(range(0, 2)))],
+            [Proposal(A, "x", tuple(range(4, 6)))],
+            [Proposal(B, "x", tuple(range(0, 6)))],
+        ]
+    )
     trials = queue.unfinished()
     assert documents_of(trials) == {A: {0, 1, 4, 5}, B: set(range(6))}
-    assert [t.number for t in about([Proposal(A, "x", 1, 4)], trials)] == [0]
+    assert [t.number for t in about([Proposal(A, "x", tuple(range(1, 4)))], trials)] == [0]

@@ -22,10 +22,12 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
+from ixsearch.mix import Mix
 from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search import race as module
+from ixsearch.search.objective import UNSEEN, Objective
 from ixsearch.search.proposer import Problem
-from ixsearch.search.race import LEVEL, is_worse, race
+from ixsearch.search.race import LEVEL, MOVE_LEVEL, is_worse, race
 from ixsearch.search.rungs import rungs_of
 from ixsearch.search.runner import run_search
 from ixsearch.search.scores import Scores
@@ -53,18 +55,25 @@ class Race:
 
 
 def scores_of(rows):
-    return [DocumentScore(1, 0.0, float(value), ()) for value in rows]
+    return {n: DocumentScore(1, 0.0, float(value), ()) for n, value in enumerate(rows)}
 
 
-def run_race(sums_PN, near=()):
-    """The asks of a race between patterns with these divergences, and the scores at its end."""
+def run_race(sums_PN, near=(), from_first=False):
+    """The asks of a race between patterns with these divergences, and the scores at its end.
+
+    `from_first`: the first is known, and the others may improve it.
+    """
     scores = Scores(sums_PN.shape[1])
     problem = Problem(SPACE, (8,), scores, lambda patterns: float(len(patterns)))
-    rows = dict(zip(PATTERNS, sums_PN, strict=False))
+    rows = dict(zip(PATTERNS, map(scores_of, sums_PN), strict=False))
+    start = PATTERNS[0] if from_first else None
+    if from_first:
+        scores.see({start: rows[start]})
     asks = []
-    for ask in race(problem, list(rows), near):
+    for ask in race(problem, list(rows), near, MOVE_LEVEL if from_first else None, start):
         asks.append(ask)
-        scores.see({p: scores_of(rows[p][: ask.documents]) for p in ask.patterns})
+        some = scores.numbers(ask.documents)
+        scores.see({p: {n: rows[p][n] for n in some} for p in ask.patterns}, ask.base)
     return asks, scores
 
 
@@ -195,7 +204,7 @@ def test_what_is_near_is_said_with_every_ask():
 def late_failure(fails):
     """The first is a little better on all documents but the last."""
     random = np.random.default_rng(0)
-    rows = 1e-6 * random.uniform(0.9, 1.1, (2, DOCUMENTS)) + [[0], [1e-6]]
+    rows = UNSEEN / 10 * (random.uniform(0.9, 1.1, (2, DOCUMENTS)) + np.array([[0], [1]]))
     rows[0, -1] = fails
     return rows
 
@@ -214,7 +223,7 @@ def test_who_was_dropped_for_next_to_nothing_comes_back_when_the_winner_fails_la
 
 
 def test_and_not_when_nobody_minds_what_the_winner_lost():
-    asks, _ = run_race(late_failure(1e-5))
+    asks, _ = run_race(late_failure(UNSEEN))
     assert [a.documents for a in asks] == [8, 64]
 
 
@@ -228,14 +237,76 @@ def test_who_comes_back_is_given_up_on_the_rung_where_it_fails_too():
 
 def test_of_several_the_best_comes_back_first_and_the_others_if_it_fails_too():
     rows = np.vstack((late_failure(1.0), late_failure(1.0)))
-    rows[2, 1:] += 2e-6
-    rows[3, :] += 3e-6
+    rows[2, 1:] += UNSEEN / 5
+    rows[3, :] += 3 * UNSEEN / 10
     rows[1, 20] = rows[2, 40] = 1.0
     asks, scores = run_race(rows)
     order = [PATTERNS.index(ask.patterns[0]) for ask in asks[2:]]
     assert order == sorted(order)
     assert set(order) == {1, 2, 3}
     assert scores.best_of(PATTERNS[:4]) == PATTERNS[np.argmin(rows.sum(1))]
+
+
+def fails_at(*numbers, documents=DOCUMENTS):
+    """Next to nothing, but on documents of these numbers."""
+    rows = np.random.default_rng(len(numbers)).uniform(0.9, 1.1, documents) * 1e-6
+    rows[list(numbers)] = 0.1
+    return rows
+
+
+def test_what_a_start_loses_is_looked_at_first():
+    """No first rung in the order of the documents would show who mends it."""
+    rows = np.stack([fails_at(20, 41, 62), fails_at(41, 62, 33), fails_at(), fails_at(20, 41, 62)])
+    asks, scores = run_race(rows, from_first=True)
+    assert set(asks[0].documents[:3]) == {20, 41, 62} and len(asks[0].documents) == 8
+    assert all(ask.base == PATTERNS[0] for ask in asks)
+    assert scores.best_of(PATTERNS[:4]) == PATTERNS[2]
+    assert [scores.seen(p) for p in PATTERNS[:4]] == [64, 8, 64, 8]
+
+
+def test_who_mends_what_the_start_loses_and_fails_elsewhere_does_not_win():
+    rows = np.stack([fails_at(20, 41), fails_at(*range(0, 16, 3))])
+    _, scores = run_race(rows, from_first=True)
+    assert scores.seen(PATTERNS[1]) == DOCUMENTS
+    assert scores.best_of(PATTERNS[:2]) == PATTERNS[0]
+
+
+def test_what_is_known_of_few_documents_counts_beside_the_base():
+    """Not by its mean: they are the ones on which the base loses most."""
+    base, other, whole = PATTERNS[:3]
+    scores = Scores(4)
+    scores.see({base: scores_of([0.4, 0.02, 0.02, 0.04]), whole: scores_of([0.1] * 4)})
+    scores.see({other: {0: scores_of([0.1])[0]}})
+    assert scores.level(other) == pytest.approx(np.log(0.1))
+    scores.see({other: {3: scores_of([0.06])[0]}}, base)
+    assert scores.level(other) == pytest.approx(np.log(0.12 * 0.16 / 0.44))
+    assert scores.level(base) == pytest.approx(np.log(0.12))
+    scores.see({whole: {}}, base)
+    assert scores.level(whole) == pytest.approx(np.log(0.1))
+    assert scores.sorted([whole, base, other]) == [other, whole, base]
+
+
+def test_hardest_documents_come_first_within_their_set():
+    mix = Mix((0, 1, 0, 1, 0, 0), (0.5, 0.5))
+    losses = [1.0, 9.0, 3.0, 8.0, 2.0, 3.0]
+    for objective in (Objective(), Objective(mix=mix)):
+        scores = Scores(6, objective)
+        scores.see({BEST: scores_of(losses)})
+        order = scores.hardest_first(BEST)
+        assert sorted(order) == list(range(6))
+        if objective.mix.is_one:
+            assert order == (1, 3, 2, 5, 4, 0)
+        else:
+            assert order == (2, 1, 5, 3, 4, 0)
+
+
+def test_hardest_documents_are_those_where_more_is_lost_than_by_all_f():
+    scores = Scores(3, Objective("loss"), PATTERNS[1])
+    loss = {BEST: (5.0, 2.0, 1.0), PATTERNS[1]: (5.0, 0.5, 0.9)}
+    scores.see(
+        {p: {n: DocumentScore(1, x, 0.0, ()) for n, x in enumerate(xs)} for p, xs in loss.items()}
+    )
+    assert scores.hardest_first(BEST) == (1, 2, 0)
 
 
 @pytest.mark.parametrize("documents", [2, 4, 9])

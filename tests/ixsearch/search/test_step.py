@@ -5,6 +5,7 @@ import math
 import pytest
 
 from ixsearch.runtime.interface import DocumentScore
+from ixsearch.search.objective import UNSEEN
 from ixsearch.search.proposer import Problem
 from ixsearch.search.scores import Scores
 from ixsearch.search.step import FALL, RISE, Step
@@ -29,7 +30,7 @@ def step_from(start, known, unit=0.01, layers=1, effects=None):
     scores = Scores(1)
     for pattern in known:
         value = 0.0 if pattern == ALL_F else truth(pattern, unit)
-        scores.see({pattern: [DocumentScore(1, 0.0, value, ())]})
+        scores.see({pattern: {0: DocumentScore(1, 0.0, value, ())}})
     problem = Problem(SPACE, (5,), scores, lambda patterns: float(len(patterns)))
     return Step(problem, start, start.num_full - layers, effects)
 
@@ -69,8 +70,8 @@ def test_others_are_measured_while_they_are_expected_to_be_better():
 
 
 def test_nobody_minds_what_is_small():
-    """The same ratios, all below 1e-5 nats."""
-    unit = 1e-6 / truth(max(TWO_LESS, key=truth), 1.0)
+    """The same ratios, all far below that."""
+    unit = UNSEEN / 10 / truth(max(TWO_LESS, key=truth), 1.0)
     ranked = sorted(TWO_LESS, key=truth)
     known = [ALL_F, *ONE_LESS, ranked[-1], ranked[0]]
     assert step_from(ONE_LESS[0], known).may_be_beaten(ranked[-1], ranked[:3])

@@ -31,7 +31,7 @@ def open_study(storage, space, name="s", **identity):
 
 
 def add(study, *patterns, finish=True):
-    trials = study.begin([Proposal(p, "greedy", 0, 2) for p in patterns])
+    trials = study.begin([Proposal(p, "greedy", (0, 1)) for p in patterns])
     if finish:
         for trial in trials:
             study.finish(trial, SCORES, 0.25)
@@ -88,8 +88,8 @@ def test_scores_come_back_bit_for_bit(url):
 
 def test_one_document_has_no_standard_error(url):
     study = open_study(url, SPACE)
-    (trial,) = add(study, A, finish=False)
-    study.finish(trial, SCORES[:1], 0.25)
+    (trial,) = study.begin([Proposal(A, "greedy", (1,))])
+    study.finish(trial, SCORES[1:], 0.25)
     assert "divergence_stderr" not in study.optuna.get_trials()[0].user_attrs
     assert A in study.scores()
 
@@ -236,7 +236,7 @@ def test_an_interrupt_while_trials_are_added_leaves_none_running(monkeypatch):
 
     monkeypatch.setattr(study.optuna, "add_trial", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        study.begin([Proposal(Pattern(p), "test", 0, 2) for p in ("FFFS", "FFSF", "FSFF")])
+        study.begin([Proposal(Pattern(p), "test", (0, 1)) for p in ("FFFS", "FFSF", "FSFF")])
     assert [t.state for t in study.optuna.get_trials()] == [TrialState.FAIL]
 
 
@@ -247,9 +247,13 @@ def open_many(storage):
     return fake_engine.open_study(storage, SPACE, number=len(MANY))
 
 
-def slice_of(study, pattern, start, stop, forwards=0.5):
-    (trial,) = study.begin([Proposal(pattern, "greedy", start, stop)])
-    study.finish(trial, MANY[start:stop], forwards)
+def slice_of(study, pattern, start, stop):
+    return trial_of(study, pattern, tuple(range(start, stop)))
+
+
+def trial_of(study, pattern, documents):
+    (trial,) = study.begin([Proposal(pattern, "greedy", documents)])
+    study.finish(trial, [MANY[number] for number in documents], 0.5)
     return study.optuna.get_trials()[trial.number]
 
 
@@ -279,18 +283,14 @@ def test_rows_say_on_how_many_documents():
 
 @pytest.mark.parametrize("order", list(permutations([(0, 3), (3, 5), (5, 8)])))
 def test_slices_merge_in_any_order(order):
-    """As other workers may finish them; what lacks its beginning waits for it."""
+    """As other workers may finish them."""
     study = open_many(memory())
-    trials = [study.begin([Proposal(A, "greedy", *ends)])[0] for ends in order]
+    trials = [study.begin([Proposal(A, "greedy", tuple(range(*ends)))])[0] for ends in order]
     known = {}
     for trial, (start, stop) in zip(trials, order, strict=True):
         told(study, trial, start, stop)
-        known[start] = stop
-        reach = 0
-        while reach in known:
-            reach = known[reach]
-        scores = open_many_again(study).scores()
-        assert (scores[A].documents if A in scores else ()) == MANY[:reach]
+        known |= {number: MANY[number] for number in range(start, stop)}
+        assert open_many_again(study).scores()[A].rows == known
     assert study.scores()[A].documents == MANY
 
 
@@ -326,12 +326,36 @@ def test_slices_that_overlap_lose_nothing(ends):
     assert study.rows()[0].complete
 
 
+def test_any_documents_of_a_pattern_can_be_scored():
+    study = open_many(memory())
+    trials = [trial_of(study, A, documents) for documents in ((1, 6, 7), (0, 2, 3), (4, 5))]
+    assert [t.user_attrs["documents"] for t in trials] == [
+        [[1, 2], [6, 8]],
+        [[0, 1], [2, 4]],
+        [[4, 6]],
+    ]
+    assert [t.state for t in trials] == [TrialState.PRUNED] * 2 + [TrialState.COMPLETE]
+    assert trials[1].user_attrs["loss"] == Quality.of([*MANY[:4], *MANY[6:]]).loss
+    assert trials[2].values == [Quality.of(MANY).divergence, 4]
+    assert open_many_again(study).scores()[A].documents == MANY
+
+
+def test_a_trial_of_one_run_as_earlier_studies_have_it():
+    study = open_many(memory())
+    trial = slice_of(study, A, 2, 5)
+    attributes = {**trial.user_attrs, "documents": [2, 5]}
+    other = optuna.trial.create_trial(state=TrialState.PRUNED, user_attrs=attributes)
+    again = open_many(memory())
+    again.optuna.add_trial(other)
+    assert again.scores()[A].rows == {number: MANY[number] for number in (2, 3, 4)}
+
+
 def test_a_kill_between_slices_loses_only_the_one_in_flight():
     storage = memory()
     study = open_many(storage)
     slice_of(study, A, 0, 3)
     study.worker = {**study.worker, "started": 1}
-    study.begin([Proposal(A, "greedy", 3, 8)])
+    study.begin([Proposal(A, "greedy", (3, 4, 5, 6, 7))])
     again = open_many(storage)
     assert states(again) == [TrialState.PRUNED, TrialState.FAIL]
     assert again.scores()[A].documents == MANY[:3]

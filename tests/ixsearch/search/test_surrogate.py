@@ -29,7 +29,8 @@ def measured(patterns, noise=0.0, documents=1):
     scores = Scores(documents)
     for pattern in patterns:
         value = float(np.exp(model(pattern) + noise * random.normal()))
-        scores.see({pattern: [DocumentScore(10, 0.0, 10 * value, ())] * documents})
+        row = DocumentScore(10, 0.0, 10 * value, ())
+        scores.see({pattern: dict.fromkeys(range(documents), row)})
     return scores
 
 
@@ -97,7 +98,7 @@ def test_near_budgets_weigh_most():
     scores = Scores(1)
     for p in EVERY[:-1]:
         level = 1.0 if p.num_full >= 4 else 100.0
-        scores.see({p: [DocumentScore(1, 0.0, level * float(np.exp(model(p))), ())]})
+        scores.see({p: {0: DocumentScore(1, 0.0, level * float(np.exp(model(p))), ())}})
     pattern = next(p for p in EVERY if p.num_full == 2)
     wanted = np.log(scores.value(pattern))
     near, far = (abs(Surrogate.fit(scores, n).guess([pattern])[0] - wanted) for n in (2, 7))
@@ -107,7 +108,7 @@ def test_near_budgets_weigh_most():
 def test_patterns_on_some_documents_count_too():
     scores = Scores(3)
     few = [p for p in EVERY if p.num_full == 7]
-    scores.see({p: [DocumentScore(1, 0.0, 0.5, ())] for p in few})
+    scores.see({p: {0: DocumentScore(1, 0.0, 0.5, ())} for p in few})
     assert Surrogate.fit(scores, 7).guess(few) == pytest.approx(np.log(0.5), abs=1e-2)
 
 
@@ -118,5 +119,5 @@ def test_nothing_is_guessed_from_the_baseline_alone():
 def test_a_divergence_of_0_is_no_trouble():
     scores = Scores(1)
     few = [p for p in EVERY if p.num_full == 7]
-    scores.see({p: [DocumentScore(1, 0.0, 0.0, ())] for p in few})
+    scores.see({p: {0: DocumentScore(1, 0.0, 0.0, ())} for p in few})
     assert np.isfinite(Surrogate.fit(scores, 6).guess(EVERY)).all()

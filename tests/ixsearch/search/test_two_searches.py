@@ -16,7 +16,7 @@ from .fake_engine import DOCUMENTS, FakeEngine, memory, open_study, space_of
 
 SPACE = space_of(4)
 PATTERNS = [Pattern(letters) for letters in ("FFSS", "FSFS", "FSSF", "FSSS")]
-PROPOSALS = [Proposal(p, "greedy", 0, len(DOCUMENTS)) for p in PATTERNS]
+PROPOSALS = [Proposal(p, "greedy", tuple(range(len(DOCUMENTS)))) for p in PATTERNS]
 
 
 def searches(url, number=2):
@@ -83,7 +83,7 @@ def test_what_is_put_twice_can_be_claimed_once():
     """Also before the second is withdrawn."""
     study = searches(memory())[0].study
     for start, stop in ((0, 3), (2, 4), (3, 6)):
-        piece = Proposal(PATTERNS[0], "greedy", start, stop)
+        piece = Proposal(PATTERNS[0], "greedy", tuple(range(start, stop)))
         study.add(piece, TrialState.WAITING, share=f"share {start}")
     queue = Queue(study)
     claims = [queue.claim(queue.unfinished()) for _ in range(3)]

@@ -11,6 +11,7 @@ from ixsearch.search.measure import Measurer
 from ixsearch.search.pieces import Proposal
 from ixsearch.search.presence import PROPOSER, WORKER, _key
 from ixsearch.search.queue import Queue
+from ixsearch.search.runs import numbers_of
 from ixsearch.search.study import PatternStudy
 from ixsearch.search.work import work
 
@@ -24,7 +25,7 @@ A, B, C = (Pattern(letters) for letters in ("FFSS", "FSFS", "FSSF"))
 @pytest.fixture
 def study():
     study = fake_engine.open_study(memory(), SPACE)
-    Queue(study).put([[Proposal(p, "greedy", 0, 6) for p in (A, B)]], near=[C])
+    Queue(study).put([[Proposal(p, "greedy", tuple(range(6))) for p in (A, B)]], near=[C])
     return study
 
 
@@ -46,7 +47,7 @@ def test_it_scores_what_waits_and_ends_when_the_search_is_over(study):
     }
     assert (done.trials, done.documents, done.late) == (2, 12, 0)
     assert done.forwards == pytest.approx(sum(s.forwards for s in study.scores().values()))
-    assert (seen[0].patterns, seen[0].documents, seen[0].share) == (2, (0, 6), 0.0)
+    assert (seen[0].patterns, seen[0].documents, seen[0].share) == (2, 6, 0.0)
     assert [at.share for at in seen[:-1]] == sorted(at.share for at in seen[:-1])
     assert seen[-1].patterns == 0 and seen[-1].done == done
 
@@ -64,7 +65,7 @@ def test_it_stays_while_another_search_of_the_study_goes_on(study, monkeypatch):
             return
         waits.append(at)
         if len(waits) == 3:  # the other search asks for more
-            Queue(study).put([[Proposal(C, "greedy", 0, 6)]])
+            Queue(study).put([[Proposal(C, "greedy", tuple(range(6)))]])
         elif len(waits) == 4:  # and ends
             study.optuna.set_user_attr(_key(about), None)
 
@@ -89,7 +90,7 @@ def test_it_waits_a_little_for_a_search_to_be_resumed(finished, monkeypatch):
         waits.append(at)
         if len(waits) == 3:
             finished.announce(over=False)
-            Queue(finished).put([[Proposal(C, "greedy", 0, 6)]])
+            Queue(finished).put([[Proposal(C, "greedy", tuple(range(6)))]])
         elif len(waits) == 5:
             finished.announce(over=True)
 
@@ -162,7 +163,7 @@ def helped():
 
 def measure(study, *patterns):
     measurer = Measurer(FakeEngine(), DOCUMENTS, study)
-    measurer.measure([Proposal(p, "greedy", 0, 6) for p in patterns])
+    measurer.measure([Proposal(p, "greedy", tuple(range(6))) for p in patterns])
     return measurer
 
 
@@ -199,9 +200,9 @@ def test_a_search_counts_what_others_did(helped, monkeypatch):
 
     def score_elsewhere(queue, unfinished):
         for trial in claim(Queue(other), unfinished):
-            start, stop = trial.user_attrs["documents"]
+            documents = [DOCUMENTS[number] for number in numbers_of(trial.user_attrs)]
             pattern = Pattern(trial.user_attrs["pattern"])
-            other.finish(trial, FakeEngine().score(DOCUMENTS[start:stop], [pattern])[0], 0.25)
+            other.finish(trial, FakeEngine().score(documents, [pattern])[0], 0.25)
         return []
 
     monkeypatch.setattr(Queue, "claim", score_elsewhere)
