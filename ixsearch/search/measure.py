@@ -58,8 +58,8 @@ class Measurer(Scorer):
         self._near = patterns
 
     def measure(self, proposals: Sequence[Proposal], progress: Report | None = None) -> None:
-        """Scores what is missing: without workers in one pass of the engine for each first
-        document.
+        """Scores what is missing: without workers in one pass of the engine for patterns
+        that lack the same documents.
 
         Whatever interrupts it, trials of this process that are not finished, and those that wait,
         are marked failed first.
@@ -68,7 +68,7 @@ class Measurer(Scorer):
             IxsearchError: a divergence that is not a number; what workers failed at repeatedly.
         """
         clock, patience = Clock(self, progress), Patience()
-        missing = left = without(proposals, self.study.scored())
+        missing = left = self._left(proposals)
         finished = self.study.finished()
         try:
             while left:

@@ -69,13 +69,14 @@ class Queue:
 
     def claim(self, unfinished: Collection[FrozenTrial]) -> list[Trial]:
         """A share, or what is left of it; nothing when all are others'."""
+        first = first_come([*unfinished, *self._ours(FINISHED)])
         waiting = sorted(
-            (t for t in first_come(unfinished) if t.state == TrialState.WAITING),
+            (t for t in first if t.state == TrialState.WAITING),
             key=lambda t: (t.user_attrs["share"], t.number),
         )
         shares = [list(share) for _, share in groupby(waiting, lambda t: t.user_attrs["share"])]
-        first = randrange(len(shares)) if shares else 0  # so that workers seldom meet
-        for share in (*shares[first:], *shares[:first]):
+        begin = randrange(len(shares)) if shares else 0  # so that workers seldom meet
+        for share in (*shares[begin:], *shares[:begin]):
             if claimed := self._claim(share):
                 return claimed
         return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,9 +28,13 @@ class TrialScore:
     """By number of the document; those that are scored."""
     objective: Objective = DIVERGENCE
 
+    def lacks(self, documents: Collection[int]) -> bool:
+        """Is any of these documents not scored?"""
+        return any(number not in self.rows for number in documents)
+
     def extended(self, more: TrialScore) -> TrialScore:
         """With those documents that only the other has, if there are any."""
-        if more.rows.keys() <= self.rows.keys():
+        if not self.lacks(more.rows):
             return self
         return TrialScore(
             self.number,

@@ -1,4 +1,4 @@
-"""What a search has measured so far: each pattern on the first so many documents."""
+"""What a search has measured so far: each pattern on some of the documents."""
 
 from __future__ import annotations
 
@@ -81,15 +81,15 @@ class Scores:
     def level(self, pattern: Pattern) -> float:
         """The logarithm of its value, as far as that is known: on the documents that are scored.
 
-        Where it has a base, that is only how far it is from the base on the same documents: they
-        are not like the others, if they are those on which the base loses most.
+        Where it has a base, and these are documents on which the base loses more than on others,
+        it is by how much it differs from the base there.
         """
         known, base = sorted(self._seen[pattern]), self._bases.get(pattern)
         here = self.logarithm(self.value(pattern, known))
         if base is None or len(known) == self.documents:
             return float(here)
-        there = self.logarithm(self.value(base, known))
-        return float(self.logarithm(self.value(base)) + here - there)
+        there, whole = (self.logarithm(self.value(base, on)) for on in (known, None))
+        return float(min(here, whole + here - there))
 
     def coarse(self, pattern: Pattern) -> float:
         """Of its level: what gains are measured on."""

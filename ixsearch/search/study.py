@@ -250,22 +250,19 @@ class PatternStudy:
     def _finish(self, trial: Trial, documents: Sequence[DocumentScore], forwards: float) -> bool:
         pattern = Pattern(trial.user_attrs["pattern"])
         own = dict(zip(numbers_of(trial.user_attrs), documents, strict=True))
-        score = self._with_known(pattern, own)
+        known = None if len(own) == self.documents else self.scores().get(pattern)
+        score = TrialScore(0, "", 0.0, "", own, self.objective)
+        if known is not None:
+            score = score.extended(known)
+        is_last = len(score.rows) == self.documents and (known is None or known.lacks(own))
         for key, value in kept_attributes(score.quality, documents, forwards).items():
             trial.set_user_attr(key, value)
-        if len(score.rows) == self.documents and trial.params:
+        if is_last and trial.params:
             values = (score.value, pattern.num_full)
             told = self.optuna.tell(trial, values, skip_if_finished=True)
         else:
             told = self.optuna.tell(trial, state=TrialState.PRUNED, skip_if_finished=True)
         return told.state != TrialState.FAIL
-
-    def _with_known(self, pattern: Pattern, own: Mapping[int, DocumentScore]) -> TrialScore:
-        """These documents, and what earlier trials have of the others."""
-        score = TrialScore(0, "", 0.0, "", own, self.objective)
-        is_whole = len(own) == self.documents
-        known = None if is_whole else self.scores().get(pattern)
-        return score if known is None else score.extended(known)
 
     def close_whole(self) -> None:
         """Adds a complete trial, without documents of its own, for each pattern of which all
@@ -291,7 +288,9 @@ class PatternStudy:
     def _above(self, score: TrialScore, baseline: TrialScore | None) -> float | None:
         if self.objective.is_divergence:
             return None
-        return float("nan") if baseline is None else score.above(baseline)
+        if baseline is None or baseline.lacks(score.rows):
+            return float("nan")
+        return score.above(baseline)
 
     def abandon_running(self) -> None:
         """Marks all running trials of this process as failed."""

@@ -37,8 +37,9 @@ class Swaps:
         yield from self._improver.asks(problem, _Offers(problem, problem.effects()))
         for budget in problem.budgets:
             known = [p for p in problem.scores if p.num_full == budget]
-            few, best = problem.scores.sorted(known)[:RUNNERS], problem.scores.best(budget)
-            yield from race(problem, few, start=best)
+            few, best = problem.scores.sorted(known), problem.scores.best(budget)
+            first = [] if best is None else [best]
+            yield from race(problem, list(dict.fromkeys([*first, *few]))[:RUNNERS], start=best)
 
 
 @dataclass(frozen=True)

@@ -273,7 +273,7 @@ def test_who_mends_what_the_start_loses_and_fails_elsewhere_does_not_win():
 
 def test_what_is_known_of_few_documents_counts_beside_the_base():
     """Not by its mean: they are the ones on which the base loses most."""
-    base, other, whole = PATTERNS[:3]
+    base, other, whole, later = PATTERNS[:4]
     scores = Scores(4)
     scores.see({base: scores_of([0.4, 0.02, 0.02, 0.04]), whole: scores_of([0.1] * 4)})
     scores.see({other: {0: scores_of([0.1])[0]}})
@@ -281,6 +281,8 @@ def test_what_is_known_of_few_documents_counts_beside_the_base():
     scores.see({other: {3: scores_of([0.06])[0]}}, base)
     assert scores.level(other) == pytest.approx(np.log(0.12 * 0.16 / 0.44))
     assert scores.level(base) == pytest.approx(np.log(0.12))
+    scores.see({later: {1: scores_of([0.03])[0]}}, base)
+    assert scores.level(later) == pytest.approx(np.log(0.03))  # where the base loses least
     scores.see({whole: {}}, base)
     assert scores.level(whole) == pytest.approx(np.log(0.1))
     assert scores.sorted([whole, base, other]) == [other, whole, base]

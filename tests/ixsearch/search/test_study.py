@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from itertools import permutations
+from math import isnan
 from unittest.mock import MagicMock
 
 import optuna
@@ -12,6 +13,7 @@ from ixsearch.results import Quality
 from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search import worker
 from ixsearch.search.identity import check_identity, identity_of
+from ixsearch.search.objective import Objective
 from ixsearch.search.pieces import Proposal
 from ixsearch.search.score import to_columns
 
@@ -385,3 +387,20 @@ def test_a_study_of_version_0_1_is_read():
     (row,) = open_many_again(study).rows()
     assert (row.pattern, row.documents, row.complete) == (A, 8, True)
     assert row.divergence == Quality.of(MANY).divergence
+
+
+def test_a_late_trial_of_known_documents_completes_nothing_twice():
+    study = open_many(memory())
+    (late,) = study.begin([Proposal(A, "greedy", (6, 7))])
+    slice_of(study, A, 0, 6)
+    other = open_many_again(study)
+    slice_of(other, A, 6, 8)
+    assert study.finish(late, MANY[6:], 0.5)
+    assert states(study) == [TrialState.PRUNED] * 2 + [TrialState.COMPLETE]
+
+
+def test_rows_of_a_document_that_the_baseline_lacks_have_no_objective():
+    study = fake_engine.open_study(memory(), SPACE, number=8, objective=Objective("loss"))
+    slice_of(study, SPACE.baseline, 0, 2)
+    slice_of(study, A, 1, 4)
+    assert [isnan(row.objective) for row in study.rows()] == [False, True]

@@ -88,3 +88,24 @@ def test_what_is_put_twice_can_be_claimed_once():
     queue = Queue(study)
     claims = [queue.claim(queue.unfinished()) for _ in range(3)]
     assert sorted(trial.number for claim in claims for trial in claim) == [0, 2]
+
+
+def test_what_the_other_has_finished_meanwhile_is_known(tmp_path):
+    """Also where this one has read the storage since it last looked at what it lacks."""
+    one, other = searches(f"sqlite:///{tmp_path}/study.db")
+    other.measure(PROPOSALS[:1])
+    one.study.close_whole()
+    one.measure(PROPOSALS[:1])
+    assert set(one.known) == {PATTERNS[0]}
+    assert (one.documents_scored, other.documents_scored) == (0, len(DOCUMENTS))
+
+
+def test_what_is_finished_is_not_claimed_again(tmp_path):
+    """A trial of the second search, before that one has seen that the first has scored it."""
+    one, other = searches(f"sqlite:///{tmp_path}/study.db")
+    one.measure(PROPOSALS[:1])
+    other.study.add(PROPOSALS[0], TrialState.WAITING, share="late", near=[])
+    other.study.add(PROPOSALS[1], TrialState.WAITING, share="later", near=[])
+    queue = Queue(one.study)
+    claimed = queue.claim(queue.unfinished())
+    assert [trial.user_attrs["pattern"] for trial in claimed] == [PATTERNS[1].letters]
