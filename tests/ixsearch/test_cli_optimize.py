@@ -91,9 +91,10 @@ def test_stderr_has_a_line_a_phase_and_no_noise(finished):
 def test_trials_are_those_of_the_study(finished):
     trials = finished_trials(finished.storage)
     rows = rows_of(finished.out)
-    assert {(row["pattern"], 0) for row in rows} == set(trials)
+    all_four = ((0, 4),)
+    assert {(row["pattern"], all_four) for row in rows} == set(trials)
     for row in rows:
-        _, (divergence, num_full), letters, _ = trials[row["pattern"], 0]
+        _, (divergence, num_full), letters, _ = trials[row["pattern"], all_four]
         assert int(row["documents"]) == 4
         assert (float(row["divergence"]), int(row["num_full"])) == (divergence, num_full)
         assert "".join(letters[name] for name in sorted(letters)) == row["pattern"]
