@@ -69,6 +69,8 @@ class Queue:
 
     def claim(self, unfinished: Collection[FrozenTrial]) -> list[Trial]:
         """A share, or what is left of it; nothing when all are others'."""
+        if all(trial.state != TrialState.WAITING for trial in unfinished):
+            return []
         first = first_come([*unfinished, *self._ours(FINISHED)])
         waiting = sorted(
             (t for t in first if t.state == TrialState.WAITING),
