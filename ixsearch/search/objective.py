@@ -50,19 +50,18 @@ class Objective:
         return replace(self, mix=self.mix.among(numbers), visible=visible)
 
     def sums(self, rows: Sequence[DocumentScore]) -> list[float]:
-        """Of each of the first documents. Their sum, over that of the counts, is the mean: weights
-        are in it."""
+        """Of each document. Their sum, over that of the counts, is the mean: weights are in it."""
         factors = self.mix.factors(self.counts(rows))
         return [f * s for f, s in zip(factors, self._unweighted(rows), strict=True)]
 
     def counts(self, rows: Sequence[DocumentScore]) -> list[int]:
-        """Scored tokens of each of the first documents, or answers."""
+        """Scored tokens of each document, or answers."""
         if self.name == "accuracy":
             return [sum(visible) for _, visible in zip(rows, self.visible, strict=False)]
         return [row.tokens for row in rows]
 
     def mean(self, rows: Sequence[DocumentScore]) -> float:
-        """Over the first documents; 0 where nothing was counted."""
+        """Over the documents; 0 where nothing was counted."""
         return self.mix.mean(self._unweighted(rows), self.counts(rows))
 
     def above(self, rows: Sequence[DocumentScore], reference: Sequence[DocumentScore]) -> float:
@@ -94,7 +93,7 @@ class Objective:
         return np.logaddexp(logarithm, np.log(UNSEEN)) if self.is_divergence else logarithm
 
     def _unweighted(self, rows: Sequence[DocumentScore]) -> list[float]:
-        """What of each of the first documents adds up."""
+        """What of each document adds up."""
         match self.name:
             case "loss":
                 return [row.loss_sum for row in rows]

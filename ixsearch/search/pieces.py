@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
+from operator import attrgetter
 
 from ixsearch.patterns import Pattern
 
@@ -39,10 +40,7 @@ def size_of(proposals: Sequence[Proposal]) -> int:
 
 def slices(proposals: Sequence[Proposal]) -> list[list[Proposal]]:
     """Those that are to be scored on the same documents, together; the first documents first."""
-
-    def documents(proposal: Proposal) -> tuple[int, ...]:
-        return proposal.documents
-
+    documents = attrgetter("documents")
     return [list(same) for _, same in groupby(sorted(proposals, key=documents), key=documents)]
 
 
