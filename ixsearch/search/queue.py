@@ -13,6 +13,7 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.runtime.deferred_signals import deferred_signals
 from ixsearch.search.pieces import Proposal
 from ixsearch.search.presence import Roster
 from ixsearch.search.runs import numbers_of
@@ -87,11 +88,11 @@ class Queue:
         claimed: list[Trial] = []
         try:
             for trial in share:
-                if self._take(trial):
-                    self._storage.set_trial_user_attr(trial._trial_id, "worker", self._study.worker)
-                    claimed.append(Trial(self._optuna, trial._trial_id))
-                elif not claimed:
-                    break  # another is just claiming it
+                with deferred_signals():  # a claim is known to be ours before it is interrupted
+                    if self._take(trial):
+                        claimed.append(self._named(trial))
+                    elif not claimed:
+                        break  # another is just claiming it
         except BaseException:
             self.give_back(claimed)
             raise
@@ -102,6 +103,11 @@ class Queue:
             return self._storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING)
         except UpdateFinishedTrialError:  # withdrawn
             return False
+
+    def _named(self, trial: FrozenTrial) -> Trial:
+        """With our name on it."""
+        self._storage.set_trial_user_attr(trial._trial_id, "worker", self._study.worker)
+        return Trial(self._optuna, trial._trial_id)
 
     def give_back(self, trials: Sequence[Trial]) -> None:
         """Claimed trials that are not finished wait again."""

@@ -22,6 +22,7 @@ from sqlalchemy.exc import (
 )
 
 from ixsearch.patterns import IxsearchError
+from ixsearch.search.uncut_storage import UncutStorage
 
 SQLITE_MAGIC = b"SQLite format 3\0"
 LOCK_WAIT_S = 60
@@ -94,12 +95,12 @@ def is_missing_file(text: str) -> bool:
     return path is not None and not path.exists()
 
 
-def _opened(url: str, options: dict[str, Any]) -> optuna.storages.RDBStorage:
+def _opened(url: str, options: dict[str, Any]) -> UncutStorage:
     try:
-        storage = optuna.storages.RDBStorage(url, engine_kwargs=options)
+        storage = UncutStorage(url, engine_kwargs=options)
     except DBAPIError:  # another process was just making the tables, perhaps
         time.sleep(1)
-        storage = optuna.storages.RDBStorage(url, engine_kwargs=options)
+        storage = UncutStorage(url, engine_kwargs=options)
     if storage.engine.name == "sqlite":
         _write_in_turns(storage.engine)
     return storage

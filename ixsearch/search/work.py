@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from optuna.trial import Trial
 
@@ -136,26 +137,28 @@ class _Worker:
         if not trials:
             self._progress(WorkProgress(self.done))
             return False
-        near = trials[0].user_attrs.get("near", ())
-        self._scorer.engine.keep_near([Pattern(letters) for letters in near])
         self._count(trials, self._score(trials))
         return True
 
     def _score(self, trials: Sequence[Trial]) -> int:
-        documents = len(numbers_of(trials[0].user_attrs))
-
-        def report(share: float) -> None:
-            self._progress(WorkProgress(self.done, len(trials), documents, share))
-
-        report(0.0)
         try:
-            return self._scorer.score(trials, Clock(self._scorer, report))
+            return self._score_near(trials, trials[0].user_attrs)
         except Exception as error:
             self._study.abandon(trials, _said(error))
             raise
         except BaseException:
             self._queue.give_back(trials)
             raise
+
+    def _score_near(self, trials: Sequence[Trial], about: Mapping[str, Any]) -> int:
+        documents = len(numbers_of(about))
+
+        def report(share: float) -> None:
+            self._progress(WorkProgress(self.done, len(trials), documents, share))
+
+        report(0.0)
+        self._scorer.engine.keep_near([Pattern(letters) for letters in about.get("near", ())])
+        return self._scorer.score(trials, Clock(self._scorer, report))
 
     def _count(self, trials: Sequence[Trial], counted: int) -> None:
         documents = len(numbers_of(trials[0].user_attrs))
