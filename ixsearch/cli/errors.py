@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -28,23 +25,6 @@ class ReportingGroup(TyperGroup):
                 raise
             _report(_bug_message(error), ctx)
         raise typer.Exit(1)
-
-
-@contextmanager
-def when_interrupted(message: str) -> Iterator[None]:
-    """After Ctrl-C, or SIGTERM: the message, and exit code 1."""
-    before = signal.signal(signal.SIGTERM, _as_ctrl_c)
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo(message, err=True)
-        raise typer.Exit(1) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _as_ctrl_c(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def silence_broken_pipe() -> None:

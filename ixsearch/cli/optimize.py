@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from ixsearch.cli.engines import Partition, read_stages
-from ixsearch.cli.errors import when_interrupted
+from ixsearch.cli.interruption import when_interrupted
 from ixsearch.cli.options import (
     Cache,
     Context,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ixsearch.cli.errors import when_interrupted
+from ixsearch.cli.interruption import when_interrupted
 from ixsearch.cli.options import Json
 from ixsearch.cli.subject import sound_pattern
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ixsearch.cli.errors import when_interrupted
+from ixsearch.cli.interruption import when_interrupted
 from ixsearch.cli.options import Json
 
 EXAMPLES = """\
