@@ -45,6 +45,7 @@ class Measurer(Scorer):
     def close(self) -> None:
         """Let workers go; what a killed search has put in the queue is not needed."""
         self._queue.withdraw()
+        self.study.close_whole()
         self.study.announce(over=True)
 
     def lacking(self, pattern: Pattern, documents: Sequence[int]) -> tuple[int, ...]:
@@ -125,7 +126,7 @@ class Measurer(Scorer):
     def _left(self, pieces: Sequence[Proposal]) -> list[Proposal]:
         """What is not finished of these by now."""
         self.known = self.study.scores()
-        return without(pieces, self.study.scored())
+        return without(pieces, {pattern: score.rows for pattern, score in self.known.items()})
 
     def _score(self, trials: Sequence[Trial], clock: Clock) -> None:
         try:

@@ -41,14 +41,11 @@ class Queue:
         What another search has put first meanwhile is withdrawn again.
         """
         letters, names = [p.letters for p in near], set()
-        pieces = Counter(proposal.pattern for share in shares for proposal in share)
+        self._study.scores()
         for share in shares:
             names.add(name := uuid4().hex[:8])
             for proposal in share:
-                is_part = pieces[proposal.pattern] > 1
-                self._study.add(
-                    proposal, TrialState.WAITING, is_part=is_part, share=name, near=letters
-                )
+                self._study.add(proposal, TrialState.WAITING, share=name, near=letters)
         for trial in self._come_second():
             if trial.state == TrialState.WAITING and trial.user_attrs["share"] in names:
                 self._fail(trial)

@@ -38,12 +38,14 @@ class PatternStudy:
 
     The first one is that of the search, divergence by default, the other the number of F layers.
 
-    A trial has one parameter a layer, `layer_00` and on, with the value F or S. It is written in
-    two steps: `begin` adds it as running, parameters and all, in one transaction; `finish` adds
+    A trial is written in two steps: `begin` adds it as running, in one transaction; `finish` adds
     the scores, then marks it: complete, with the objectives, when the last document is scored, else
     pruned. A pruned pattern that is to be scored on more documents gets a trial for the others. So
     a process killed anywhere leaves finished and running trials; `open` marks the latter as failed
     once their process is gone from this host. Trials that others put in the queue are left alone.
+
+    A complete trial has one parameter a layer, `layer_00` and on, with the value F or S. Others
+    have none, which take a database longer than all the rest; every trial has its `pattern`.
 
     With several workers (`queue.py`) the documents of a pattern may be finished in any order, by
     several trials. Then none of them is complete, and `close_whole` adds one that is.
@@ -68,6 +70,7 @@ class PatternStudy:
         self.worker = this_worker()
         """As stored with the trials of this process."""
         self._known: dict[int, tuple[Pattern, TrialScore] | None] = {}
+        self._scores: dict[Pattern, TrialScore] = {}
         self._closed: set[Pattern] = set()
 
     @classmethod
@@ -132,29 +135,27 @@ class PatternStudy:
 
         Of a document that two trials have, the score of the first counts.
         """
-        for trial in self.optuna.get_trials(deepcopy=False, states=FINISHED):
-            if trial.number not in self._known:
-                self._known[trial.number] = found = read_trial(
-                    trial, self.space.num_layers, self.objective
-                )
-                if found and trial.state == TrialState.COMPLETE:
-                    self._closed.add(found[0])
-        out: dict[Pattern, TrialScore] = {}
+        finished = self.optuna.get_trials(deepcopy=False, states=FINISHED)
+        if new := [trial for trial in finished if trial.number not in self._known]:
+            self._read(new)
+        return self._scores
+
+    def _read(self, trials: Sequence[FrozenTrial]) -> None:
+        for trial in trials:
+            self._known[trial.number] = found = read_trial(
+                trial, self.space.num_layers, self.objective
+            )
+            if found and trial.state == TrialState.COMPLETE:
+                self._closed.add(found[0])
+        self._scores = {}
         for pattern, score in (found for _, found in sorted(self._known.items()) if found):
             if score.rows:
-                out[pattern] = out[pattern].extended(score) if pattern in out else score
-        return out
+                known = self._scores.get(pattern)
+                self._scores[pattern] = score if known is None else known.extended(score)
 
     def finished(self) -> set[int]:
         """Numbers of the finished trials, as of the last `scores`."""
         return set(self._known)
-
-    def scored(self) -> dict[Pattern, set[int]]:
-        """The documents of every pattern that finished trials have, as of the last `scores`."""
-        out: dict[Pattern, set[int]] = {}
-        for pattern, score in filter(None, self._known.values()):
-            out.setdefault(pattern, set()).update(score.rows)
-        return out
 
     def rows(self) -> list[TrialRow]:
         """What is known of every pattern as plain rows."""
@@ -201,6 +202,7 @@ class PatternStudy:
             raise
 
     def _begin(self, proposals: Sequence[Proposal]) -> list[Trial]:
+        self.scores()
         for proposal in proposals:
             self.add(proposal, TrialState.RUNNING, worker=self.worker)
         running = {t.user_attrs["pattern"]: t for t in self._running() if self._is_mine(t)}
@@ -211,15 +213,15 @@ class PatternStudy:
         proposal: Proposal,
         state: TrialState,
         values: Sequence[float] | None = None,
-        is_part: bool = False,
         **attributes: Any,
     ) -> None:
         """Adds a proposal as a trial in one transaction, with more attributes.
 
-        A part of what was asked for at once has no parameters, which take most of the time: it is
-        never complete.
+        Only one of all documents that its pattern lacked at the last `scores` can become complete.
         """
-        letters = {} if is_part else dict(zip(self._names, proposal.pattern.letters, strict=True))
+        letters = {}
+        if self._completes(proposal):
+            letters = dict(zip(self._names, proposal.pattern.letters, strict=True))
         trial = optuna.trial.create_trial(
             state=state,
             values=values,
@@ -233,6 +235,11 @@ class PatternStudy:
             },
         )
         self.optuna.add_trial(trial)
+
+    def _completes(self, proposal: Proposal) -> bool:
+        known = self._scores.get(proposal.pattern)
+        covered = {*proposal.documents, *(known.rows if known else ())}
+        return len(covered) == self.documents
 
     def finish(self, trial: Trial, documents: Sequence[DocumentScore], forwards: float) -> bool:
         """Records the scores of a trial, then marks it complete or pruned.
