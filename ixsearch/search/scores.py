@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,6 +28,8 @@ class Scores:
     _seen: dict[Pattern, dict[int, DocumentScore]] = field(default_factory=dict)
     _bases: dict[Pattern, Pattern] = field(default_factory=dict)
     """What patterns were last said to be like."""
+    _levels: dict[Pattern, float] = field(default_factory=dict)
+    """Those that still hold: a search asks again and again for all of them."""
 
     @property
     def rungs(self) -> tuple[int, ...]:
@@ -51,6 +53,7 @@ class Scores:
             self._seen.setdefault(pattern, {}).update(rows)
             if base is not None:
                 self._bases[pattern] = base
+        self._forget_levels(scores)
 
     def seen(self, pattern: Pattern) -> int:
         """How many documents of the pattern are scored."""
@@ -84,6 +87,18 @@ class Scores:
         Where it has a base, and these are documents on which the base loses more than on others,
         it is by how much it differs from the base there.
         """
+        if pattern not in self._levels:
+            self._levels[pattern] = self._level(pattern)
+        return self._levels[pattern]
+
+    def _forget_levels(self, seen: Collection[Pattern]) -> None:
+        """Of these patterns, and of those that have one of them as base or reference."""
+        if self.baseline in seen:
+            self._levels.clear()
+        for pattern in (*seen, *(p for p, base in self._bases.items() if base in seen)):
+            self._levels.pop(pattern, None)
+
+    def _level(self, pattern: Pattern) -> float:
         known, base = sorted(self._seen[pattern]), self._bases.get(pattern)
         here = self.logarithm(self.value(pattern, known))
         if base is None or len(known) == self.documents:
