@@ -31,7 +31,7 @@ class Quality:
 
     @classmethod
     def of(cls, scores: Sequence[DocumentScore], mix: Mix = ONE_SET) -> Quality:
-        """Of the first documents of a mix, whose divergence and loss are weighted means."""
+        """Of the documents of a mix, by whose weights divergence and loss are means."""
         counts = [s.tokens for s in scores]
         tokens = sum(counts)
         sums = [s.divergence_sum for s in scores]

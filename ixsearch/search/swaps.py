@@ -36,10 +36,13 @@ class Swaps:
     def asks(self, problem: Problem) -> Iterator[Ask]:
         yield from self._improver.asks(problem, _Offers(problem, problem.effects()))
         for budget in problem.budgets:
-            known = [p for p in problem.scores if p.num_full == budget]
-            few, best = problem.scores.sorted(known), problem.scores.best(budget)
-            first = [] if best is None else [best]
-            yield from race(problem, list(dict.fromkeys([*first, *few]))[:RUNNERS], start=best)
+            best = problem.scores.best(budget)
+            known = [p for p in problem.scores if p.num_full == budget and p != best]
+            others = problem.scores.sorted(known)
+            if best is None:
+                yield from race(problem, others[:RUNNERS])
+            else:
+                yield from race(problem, [best, *others[: RUNNERS - 1]], start=best)
 
 
 @dataclass(frozen=True)
