@@ -5,25 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ixsearch.patterns import Pattern
 from ixsearch.search.effects import Effects
+from ixsearch.search.gains import costs, expected_falls
 from ixsearch.search.promises import Promises
 from ixsearch.search.proposer import Ask, Problem
 from ixsearch.search.race import MOVE_LEVEL, race
-from ixsearch.search.scores import Scores
-from ixsearch.search.surrogate import Surrogate, letters_of
+from ixsearch.search.surrogate import Surrogate
 
 WORTH = 0.1
 """Expected fall of log divergence, for as much work again as was done, under which it is over."""
 WIDTH = 2
 """Moves in a batch."""
-LEAST_FORWARDS, FORWARDS_A_LAYER = 12.0, 0.75
+LEAST_FORWARDS, FORWARDS_A_LAYER = 12.0, 0.625
 """Limit of what moves cost: the larger of the two."""
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
-WEIGHTS = WEIGHTS / WEIGHTS.sum()
-
 Moves = tuple[Pattern, Sequence[Pattern]]
 """A pattern, and those that may take its place."""
 
@@ -43,7 +38,7 @@ class Turn:
 class Improver:
     """Turn after turn scores the moves that promise most for their cost.
 
-    What a move promises is the expected improvement under the surrogate (Mockus 1975), times the
+    What a move promises is the expected improvement under the surrogate, times the
     share of such promises that were kept at its budget. It is over when nothing promises `worth`,
     or when what is left of `forwards` cannot pay for the next turn's first rung.
     """
@@ -61,7 +56,7 @@ class Improver:
         left = default_forwards(problem) if self.forwards is None else self.forwards
         while turn := self._best(problem, offers, effects, promises):
             first = problem.cost_on(turn.moves, problem.rungs[0])
-            if turn.value * _work(scores) < self.worth or left < first:
+            if turn.value * scores.work < self.worth or left < first:
                 return
             runners = [turn.start, *turn.moves]
             near = [turn.start]
@@ -95,7 +90,7 @@ class Improver:
         if surrogate is None or not moves:
             return None
         gains = expected_falls(scores, start, surrogate.guess(moves), surrogate.spread)
-        values = promises.share(budget) * gains / _costs(start, moves)
+        values = promises.share(budget) * gains / costs(start, moves)
         # Rounded, so that the last bits of a solver do not choose between equals.
         rounded = values.round(9).tolist()
         order = sorted(range(len(moves)), key=lambda i: (-rounded[i], moves[i].letters))
@@ -106,22 +101,3 @@ class Improver:
 
 def default_forwards(problem: Problem) -> float:
     return max(LEAST_FORWARDS, FORWARDS_A_LAYER * problem.space.num_layers)
-
-
-def expected_falls(
-    scores: Scores, start: Pattern, guesses: np.ndarray, spread: float
-) -> np.ndarray:
-    """Mean of max(0, fall) for logarithms that are normal around the guesses."""
-    after = scores.objective.coarse(guesses[:, None] + spread * NODES)
-    return np.maximum(scores.coarse(start) - after, 0.0) @ WEIGHTS
-
-
-def _work(scores: Scores) -> float:
-    """So far, in patterns scored on all documents."""
-    return sum(map(scores.seen, scores)) / scores.documents
-
-
-def _costs(start: Pattern, moves: Sequence[Pattern]) -> np.ndarray:
-    """Shares of the layers from the first that differs on: before it, states are kept."""
-    differ_ML = letters_of(moves) != letters_of([start])
-    return (len(start) - differ_ML.argmax(1)) / len(start)

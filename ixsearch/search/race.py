@@ -44,17 +44,29 @@ def race(
     No test on few documents sees what goes wrong on one of many. So at the end those that were
     dropped go on, rung by rung, while what is known of one is better than the winner by `BACK`.
     """
-    runners, scores = list(dict.fromkeys(patterns)), problem.scores
-    rungs: Sequence[Documents] = problem.rungs
-    if start is not None:
-        order = scores.hardest_first(start)
-        rungs = [order[:documents] for documents in rungs]
+    runners, scores, rungs = list(dict.fromkeys(patterns)), problem.scores, _rungs(problem, start)
     level = LEVEL / max(1, len(runners) - 1) if a_rival is None else a_rival
     for ask in _heats(scores, runners, rungs, level):
         yield replace(ask, near=near, base=start)
     while (back := _overlooked(scores, runners)) is not None:
-        documents = next(rung for rung in rungs if scores.lacking(back, rung))
-        yield Ask([back], documents, near, start)
+        yield Ask([back], _next(scores, back, rungs), near, start)
+
+
+def next_rung(problem: Problem, pattern: Pattern, start: Pattern) -> Documents:
+    """Documents with which the pattern goes on, in a race that it lost or was never in."""
+    return _next(problem.scores, pattern, _rungs(problem, start))
+
+
+def _rungs(problem: Problem, start: Pattern | None) -> Sequence[Documents]:
+    """Of the documents in their order, or those first on which the start loses most."""
+    if start is None:
+        return problem.rungs
+    order = problem.scores.hardest_first(start)
+    return [order[:documents] for documents in problem.rungs]
+
+
+def _next(scores: Scores, pattern: Pattern, rungs: Sequence[Documents]) -> Documents:
+    return next(rung for rung in rungs if scores.lacking(pattern, rung))
 
 
 def _heats(

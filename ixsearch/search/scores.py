@@ -45,6 +45,11 @@ class Scores:
     def __len__(self) -> int:
         return len(self._seen)
 
+    @property
+    def work(self) -> float:
+        """So far, in patterns scored on all documents."""
+        return sum(map(len, self._seen.values())) / self.documents
+
     def see(
         self, scores: Mapping[Pattern, Mapping[int, DocumentScore]], base: Pattern | None = None
     ) -> None:
@@ -58,6 +63,10 @@ class Scores:
     def seen(self, pattern: Pattern) -> int:
         """How many documents of the pattern are scored."""
         return len(self._seen.get(pattern, ()))
+
+    def known(self, pattern: Pattern) -> tuple[int, ...]:
+        """Numbers of the documents of the pattern that are scored, ascending."""
+        return tuple(sorted(self._seen[pattern]))
 
     def lacking(self, pattern: Pattern, documents: int | Sequence[int] | None) -> list[int]:
         """Those of these documents, or of the first so many, that the pattern is not scored on."""
@@ -99,7 +108,7 @@ class Scores:
             self._levels.pop(pattern, None)
 
     def _level(self, pattern: Pattern) -> float:
-        known, base = sorted(self._seen[pattern]), self._bases.get(pattern)
+        known, base = self.known(pattern), self._bases.get(pattern)
         here = self.logarithm(self.value(pattern, known))
         if base is None or len(known) == self.documents:
             return float(here)
@@ -114,6 +123,13 @@ class Scores:
         """Of each document: the differences of two patterns are what a paired test is of."""
         numbers = self.numbers(documents)
         return self.objective.among(numbers).sums([self._seen[pattern][n] for n in numbers])
+
+    def shares(self, pattern: Pattern, documents: int | Sequence[int] | None = None) -> list[float]:
+        """Of each document, in the mean over these documents."""
+        numbers = self.numbers(documents)
+        counts = self.objective.among(numbers).counts([self._seen[pattern][n] for n in numbers])
+        total = sum(counts) or 1
+        return [each / total for each in self.sums(pattern, numbers)]
 
     def hardest_first(self, pattern: Pattern) -> tuple[int, ...]:
         """Numbers of all documents, those first on which the pattern loses most.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ixsearch.patterns import Pattern
 from ixsearch.search.effects import Effects
-from ixsearch.search.improve import expected_falls
+from ixsearch.search.gains import expected_falls
 from ixsearch.search.proposer import Problem
 from ixsearch.search.surrogate import Surrogate
 from ixsearch.search.ways import ways

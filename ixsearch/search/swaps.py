@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 
 from ixsearch.patterns import Pattern
 from ixsearch.search.effects import Effects
-from ixsearch.search.improve import WIDTH, WORTH, Improver, Moves
+from ixsearch.search.improve import WIDTH, WORTH, Improver, Moves, default_forwards
+from ixsearch.search.looks import second_looks
 from ixsearch.search.proposer import Ask, Problem
 from ixsearch.search.race import race
 from ixsearch.search.surrogate import Surrogate
 from ixsearch.search.ways import ways
 
-RUNNERS = 4
+RUNNERS = 3
 """Known patterns of a budget that race at the end."""
+LOOKS = 0.2
+"""What second looks may cost, for what moves may."""
 
 
 class Swaps:
@@ -22,7 +25,7 @@ class Swaps:
 
     Moving an F by one layer is a shift; adding one splits an index group, dropping one merges two.
     Which are added or dropped, the surrogate says.
-    At the end the few best of each budget race, those too that only some documents were spent on.
+    At the end those that were dropped on few documents may get a second look.
     """
 
     name = "swaps"
@@ -30,11 +33,15 @@ class Swaps:
     def __init__(
         self, forwards: float | None = None, worth: float = WORTH, width: int = WIDTH
     ) -> None:
-        """What they mean: see `Improver`."""
-        self._improver = Improver(forwards, worth, width)
+        """What they mean: see `Improver`. Second looks may cost `LOOKS` of the forwards more."""
+        self.forwards = forwards
+        self.worth = worth
+        self.width = width
 
     def asks(self, problem: Problem) -> Iterator[Ask]:
-        yield from self._improver.asks(problem, _Offers(problem, problem.effects()))
+        forwards = default_forwards(problem) if self.forwards is None else self.forwards
+        improver = Improver(forwards, self.worth, self.width)
+        yield from improver.asks(problem, _Offers(problem, problem.effects()))
         for budget in problem.budgets:
             best = problem.scores.best(budget)
             known = [p for p in problem.scores if p.num_full == budget and p != best]
@@ -43,6 +50,7 @@ class Swaps:
                 yield from race(problem, others[:RUNNERS])
             else:
                 yield from race(problem, [best, *others[: RUNNERS - 1]], start=best)
+        yield from second_looks(problem, LOOKS * forwards, self.worth)
 
 
 @dataclass(frozen=True)

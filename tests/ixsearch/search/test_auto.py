@@ -13,7 +13,7 @@ from ixsearch.search.lazy_greedy import LazyGreedy
 from ixsearch.search.path import Path
 from ixsearch.search.runner import run_search
 from ixsearch.search.strategy import proposers
-from ixsearch.search.swaps import WIDTH, Swaps
+from ixsearch.search.swaps import LOOKS, WIDTH, Swaps
 from ixsearch.search.uniform import Uniform
 
 from .effects_support import make_effects
@@ -94,10 +94,10 @@ def test_swaps_that_are_worth_nothing_are_not_made():
 
 @pytest.mark.parametrize("limit", [0.0, 2.0, 8.0])
 def test_swaps_stay_within_their_limit(limit):
-    """But for the later rungs of the last turn, of at most `WIDTH` patterns."""
+    """But for the later rungs of the last turn, of at most `WIDTH` patterns, and second looks."""
     _, (*_, swaps) = play(space_of(16), BUDGETS, Greedy(), Swaps(limit, worth=0.0))
     whole = sum(FakeEngine().score_cost(a.patterns) * share(a) for a in swaps)
-    assert limit - 2 < whole <= limit + WIDTH * 2 / len(DOCUMENTS)
+    assert limit - 2 < whole <= limit + LOOKS * limit + WIDTH * 2 / len(DOCUMENTS)
 
 
 def share(ask):

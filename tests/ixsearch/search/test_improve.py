@@ -7,8 +7,8 @@ from scipy.stats import norm
 
 from ixsearch.patterns import Pattern
 from ixsearch.runtime.interface import DocumentScore
+from ixsearch.search.gains import expected_falls
 from ixsearch.search.greedy import Greedy
-from ixsearch.search.improve import expected_falls
 from ixsearch.search.objective import FLOOR, UNSEEN, log_divergence
 from ixsearch.search.promises import Promises
 from ixsearch.search.scores import Scores
@@ -48,6 +48,12 @@ def test_without_spread_a_fall_is_sure_or_none():
     guesses = log_divergence(0.5) - np.array([-1.0, 0.0, 2.0])
     falls = expected_falls(scores_of(0.5), START, guesses, 0.0)
     assert falls == pytest.approx([0.0, 0.0, 2.0], abs=1e-3)
+
+
+def test_each_guess_may_have_a_spread_of_its_own():
+    scores, guesses, spreads = scores_of(0.5), np.array([-0.5, -1.0]), np.array([0.1, 2.0])
+    alone = [expected_falls(scores, START, guesses[i : i + 1], spreads[i])[0] for i in range(2)]
+    assert expected_falls(scores, START, guesses, spreads) == pytest.approx(alone)
 
 
 def test_what_nobody_minds_promises_nothing():
