@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
+from .changes import change_config
 from .oracle import save
 
 LAYER = 6
@@ -43,11 +44,6 @@ def save_with_mtp(model, folder: Path, seed: int = 0, own_tables: bool = True) -
     save_file(tensors, path)
     change_config(folder, num_nextn_predict_layers=1)
     return folder
-
-
-def change_config(folder: Path, **changes) -> None:
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 class MtpOracle:

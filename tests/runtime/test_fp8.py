@@ -12,9 +12,10 @@ from ixsearch.runtime.interface import Document, Request
 from ixsearch.runtime.linear import ExpertLinear, Linear, dequantise
 from ixsearch.runtime.quantise import quantise_checkpoint, quantise_matrix
 
+from .changes import change_config, change_tensors
 from .forward import full_forward
 from .oracle import FAMILIES, Oracle, make_model, save
-from .test_loading import change_config, change_tensors, message
+from .test_loading import message
 from .test_parity import assert_same, tokens_for
 
 ALL = Pattern.all_full(6)

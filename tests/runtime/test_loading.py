@@ -23,6 +23,7 @@ from ixsearch.runtime.name_ranges import shortened
 from ixsearch.runtime.rope_config import RopeConfig
 from ixsearch.runtime.rotary import frequencies
 
+from .changes import change_config, change_tensors
 from .forward import full_forward
 from .oracle import YARN, make_model
 from .test_parity import tokens_for
@@ -31,19 +32,6 @@ from .test_parity import tokens_for
 @pytest.fixture
 def copy(deepseek_folder, tmp_path):
     return shutil.copytree(deepseek_folder, tmp_path / "model")
-
-
-def change_config(folder, **changes):
-    path = folder / "config.json"
-    data = json.loads(path.read_text()) | changes
-    path.write_text(json.dumps({k: v for k, v in data.items() if v is not ...}))
-
-
-def change_tensors(folder, change):
-    path = folder / "model.safetensors"
-    tensors = load_file(path)
-    change(tensors)
-    save_file(tensors, path)
 
 
 def message(folder):

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.runtime import NativeEngine, indexer
@@ -14,8 +14,9 @@ from ixsearch.runtime.interface import Request
 from ixsearch.runtime.quantise import quantise_checkpoint
 from ixsearch.runtime.step import Step
 
+from .changes import change_config, change_tensors
 from .forward import mtp_forward
-from .mtp_oracle import LAYER, MtpOracle, change_config, save_with_mtp
+from .mtp_oracle import LAYER, MtpOracle, save_with_mtp
 from .oracle import FAMILIES, make_model
 from .test_parity import tokens_for
 
@@ -35,13 +36,6 @@ def folders(tmp_path_factory):
 @pytest.fixture
 def copy(folders, tmp_path):
     return shutil.copytree(folders["deepseek_v32"], tmp_path / "model")
-
-
-def change_tensors(folder, change):
-    path = folder / "model.safetensors"
-    tensors = load_file(path)
-    change(tensors)
-    save_file(tensors, path)
 
 
 def load(folder):
