@@ -144,6 +144,11 @@ def refused(*args: object) -> str:
     return err[err.index("error: ") :]
 
 
+def all_of(text: str, *words: object) -> None:
+    """A message has these words in it."""
+    assert [word for word in map(str, words) if word not in text] == [], text
+
+
 LOG = "stderr.txt"
 CHILD = """
 import signal
