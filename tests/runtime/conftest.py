@@ -1,10 +1,11 @@
-"""Small random checkpoints of both families, made once a session."""
+"""Small random checkpoints: of both families, made once a session, and in shards."""
 
 import pytest
 
 from ixsearch.runtime import NativeEngine
 
 from .oracle import make_model, save
+from .shards import make_sharded
 
 
 @pytest.fixture(scope="session", params=["deepseek_v32", "glm_moe_dsa"])
@@ -22,3 +23,8 @@ def deepseek_folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def deepseek(deepseek_folder):
     return NativeEngine.load(deepseek_folder, device="cpu")
+
+
+@pytest.fixture
+def sharded(tmp_path):
+    return make_sharded(tmp_path / "model")
