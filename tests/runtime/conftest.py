@@ -3,8 +3,10 @@
 import pytest
 
 from ixsearch.runtime import NativeEngine
+from ixsearch.runtime.cache import LayerCache
 
-from .oracle import make_model, save
+from .mtp_oracle import save_with_mtp
+from .oracle import FAMILIES, make_model, save
 from .shards import make_sharded
 
 
@@ -28,3 +30,26 @@ def deepseek(deepseek_folder):
 @pytest.fixture
 def sharded(tmp_path):
     return make_sharded(tmp_path / "model")
+
+
+@pytest.fixture(scope="module", params=list(FAMILIES))
+def mtp_engine(request, tmp_path_factory):
+    """A random model with a random MTP layer: most drafts are wrong."""
+    model = make_model(request.param, seed=1)
+    folder = save_with_mtp(model, tmp_path_factory.mktemp(request.param), seed=2)
+    engine = NativeEngine.load(folder, device="cpu")
+    engine.folder = folder
+    return engine
+
+
+@pytest.fixture
+def poisoned(monkeypatch):
+    """All caches are full of NaN before they are written."""
+    plain = LayerCache.allocate
+
+    def allocate(*args):
+        cache = plain(*args)
+        cache.poison()
+        return cache
+
+    monkeypatch.setattr(LayerCache, "allocate", allocate)

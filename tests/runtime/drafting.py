@@ -1,10 +1,11 @@
-"""Serving with drafts, for tests: a layer that errs at will, and what was drafted."""
+"""Serving with drafts, for tests: requests, a layer that errs at will, and what was drafted."""
 
 from itertools import pairwise
 
 import torch
 
 from ixsearch.runtime.generate import generate
+from ixsearch.runtime.interface import Request
 from ixsearch.runtime.serving.drafter import Drafter
 from ixsearch.runtime.serving.speculation import Speculation
 
@@ -35,6 +36,16 @@ class ReplayingMtp:
             draft = self.next.get((position, token), 0)
             logits[row, (draft + ((7 * position + token) % 3 == 0)) % 97] = 1
         return logits
+
+
+def replay_drafts(monkeypatch, engine, requests, results):
+    """From now on the engine's MTP layer knows what will be written."""
+    monkeypatch.setattr(engine.model, "mtp", ReplayingMtp(engine.model.mtp, requests, results))
+
+
+def requests_of(prompts, new_tokens=9, stops=()):
+    """Each asks for one token more than the one before."""
+    return [Request(tuple(p), new_tokens + i, frozenset(stops)) for i, p in enumerate(prompts)]
 
 
 def drafting(engine, requests, drafts, limits=None, blocks=40, progress=None):
