@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -32,13 +32,8 @@ from ixsearch.patterns.config_patch import patched_config
 from ixsearch.patterns.dialects import DIALECTS, Dialect, EngineSpec, model_values, resolve_in
 from ixsearch.patterns.export import LAUNCHES, write_exports
 
-QUICK = settings(
-    deadline=None,
-    database=None,
-    derandomize=True,
-    max_examples=40,
-    suppress_health_check=list(HealthCheck),
-)
+from .quick import QUICK
+
 ARCHITECTURES = {"deepseek_v32": "DeepseekV32ForCausalLM", "glm_moe_dsa": "GlmMoeDsaForCausalLM"}
 
 PATTERNS = st.text("FS", max_size=127).map(lambda tail: Pattern("F" + tail))

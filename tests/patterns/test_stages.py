@@ -1,3 +1,5 @@
+"""How layers are split into stages, and which stages do not fit."""
+
 from __future__ import annotations
 
 import pytest
@@ -27,6 +29,14 @@ from ixsearch.patterns.stages import Stages, spread
 )
 def test_spread(layers: int, stages: int, split: Split, sizes: tuple[int, ...]) -> None:
     assert spread(layers, stages, split) == sizes
+
+
+@pytest.mark.parametrize("split", Split)
+def test_every_split_adds_up(split: Split) -> None:
+    for layers in range(1, 20):
+        for stages in range(1, layers + 1):
+            sizes = spread(layers, stages, split)
+            assert sum(sizes) == layers and len(sizes) == stages and min(sizes) >= 1
 
 
 def test_a_partition_says_where_stages_start() -> None:
