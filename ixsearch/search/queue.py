@@ -108,9 +108,10 @@ class Queue:
 
     def give_back(self, trials: Sequence[Trial]) -> None:
         """Claimed trials that are not finished wait again."""
-        for trial in trials:
-            with suppress(UpdateFinishedTrialError):
-                self._storage.set_trial_state_values(trial._trial_id, TrialState.WAITING)
+        with deferred_signals():
+            for trial in trials:
+                with suppress(UpdateFinishedTrialError):
+                    self._storage.set_trial_state_values(trial._trial_id, TrialState.WAITING)
 
     def expire(self, unfinished: Collection[FrozenTrial], roster: Roster) -> list[FrozenTrial]:
         """Marks running trials of lost workers as failed; gives those that are left."""
@@ -124,9 +125,10 @@ class Queue:
 
     def withdraw(self) -> None:
         """Marks all that wait as failed."""
-        for trial in self.unfinished():
-            if trial.state == TrialState.WAITING:
-                self._fail(trial)
+        with deferred_signals():
+            for trial in self.unfinished():
+                if trial.state == TrialState.WAITING:
+                    self._fail(trial)
 
     def check_errors(self, pieces: Sequence[Proposal]) -> None:
         """Raises `IxsearchError` when workers have failed at one document of one of these, since

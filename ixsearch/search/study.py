@@ -14,6 +14,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.results import TrialRow
+from ixsearch.runtime.deferred_signals import deferred_signals
 from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search.identity import Identity, check_identity
 from ixsearch.search.objective import DIVERGENCE, Objective
@@ -286,11 +287,12 @@ class PatternStudy:
 
     def abandon(self, trials: Sequence[Trial], error: str | None = None) -> None:
         """Marks those that are not finished as failed, with the error if it is theirs."""
-        for trial in trials:
-            with suppress(UpdateFinishedTrialError):
-                if error is not None:
-                    trial.set_user_attr("error", error)
-                self.optuna.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
+        with deferred_signals():  # a second Ctrl-C must not leave any running
+            for trial in trials:
+                with suppress(UpdateFinishedTrialError):
+                    if error is not None:
+                        trial.set_user_attr("error", error)
+                    self.optuna.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
 
     def _above(self, score: TrialScore, baseline: TrialScore | None) -> float | None:
         if self.objective.is_divergence:
@@ -301,9 +303,10 @@ class PatternStudy:
 
     def abandon_running(self) -> None:
         """Marks all running trials of this process as failed."""
-        for trial in self._running():
-            if self._is_mine(trial):
-                self.optuna.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+        with deferred_signals():
+            for trial in self._running():
+                if self._is_mine(trial):
+                    self.optuna.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
 
     def _distributions(self) -> dict[str, BaseDistribution]:
         return {

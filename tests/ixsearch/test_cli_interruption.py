@@ -45,6 +45,32 @@ def test_what_python_drops_is_raised_again(capsys):
     assert capsys.readouterr().err == "all is kept\n"
 
 
+class Ignored:
+    """What Python says of an exception that it drops, while another signal arrives."""
+
+    @property
+    def exc_type(self):
+        signal.raise_signal(signal.SIGTERM)
+        return KeyboardInterrupt
+
+
+def test_a_second_signal_does_not_undo_that(capsys):
+    with pytest.raises(typer.Exit), when_interrupted("all is kept"):
+        sys.unraisablehook(Ignored())
+        wait_to_be_interrupted()
+    assert capsys.readouterr().err == "all is kept\n"
+
+
+def test_where_ctrl_c_is_ignored_it_stays_so():
+    """As a shell has it for what runs in the background."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with when_interrupted("all is kept"):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_other_dropped_exceptions_are_reported_as_ever(monkeypatch):
     reported = []
     monkeypatch.setattr(sys, "unraisablehook", lambda ignored: reported.append(ignored.exc_type))
@@ -61,7 +87,11 @@ def test_other_dropped_exceptions_are_reported_as_ever(monkeypatch):
 
 
 def test_all_is_as_before_afterwards():
-    before = signal.getsignal(signal.SIGTERM), sys.unraisablehook
+    before = state()
     with pytest.raises(typer.Exit), when_interrupted("all is kept"):
         signal.raise_signal(signal.SIGTERM)
-    assert (signal.getsignal(signal.SIGTERM), sys.unraisablehook) == before
+    assert state() == before
+
+
+def state():
+    return [*map(signal.getsignal, (signal.SIGINT, signal.SIGTERM)), sys.unraisablehook]
