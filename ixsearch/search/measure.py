@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from optuna.trial import Trial
-
 from ixsearch.patterns import Pattern
 from ixsearch.runtime.interface import Document, Engine
 from ixsearch.search.effects import Effects
@@ -77,6 +75,7 @@ class Measurer(Scorer):
                 patience.after(self._step(left, clock))
                 left = self._left(left)
         except BaseException:
+            self.study.abandon_running()
             if self._is_shared:
                 self._queue.withdraw()
             raise
@@ -120,17 +119,10 @@ class Measurer(Scorer):
         elif trials := self._queue.claim(about(left, unfinished)):
             self._is_shared = True
         if trials:
-            self._score(trials, clock)
+            self.score(trials, clock)
         return bool(trials)
 
     def _left(self, pieces: Sequence[Proposal]) -> list[Proposal]:
         """What is not finished of these by now."""
         self.known = self.study.scores()
         return without(pieces, {pattern: score.rows for pattern, score in self.known.items()})
-
-    def _score(self, trials: Sequence[Trial], clock: Clock) -> None:
-        try:
-            self.score(trials, clock)
-        except BaseException:
-            self.study.abandon(trials)
-            raise

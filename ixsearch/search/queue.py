@@ -85,7 +85,9 @@ class Queue:
         claimed: list[Trial] = []
         try:
             for trial in share:
-                with deferred_signals():  # a claim is known to be ours before it is interrupted
+                with deferred_signals(
+                    may_insist=True
+                ):  # a claim is known to be ours before it is interrupted
                     if self._take(trial):
                         claimed.append(self._named(trial))
                     elif not claimed:
@@ -106,9 +108,9 @@ class Queue:
         self._storage.set_trial_user_attr(trial._trial_id, "worker", self._study.worker)
         return Trial(self._optuna, trial._trial_id)
 
-    def give_back(self, trials: Sequence[Trial]) -> None:
+    def give_back(self, trials: Sequence[Trial | FrozenTrial]) -> None:
         """Claimed trials that are not finished wait again."""
-        with deferred_signals():
+        with deferred_signals(may_insist=True):
             for trial in trials:
                 with suppress(UpdateFinishedTrialError):
                     self._storage.set_trial_state_values(trial._trial_id, TrialState.WAITING)
@@ -125,7 +127,7 @@ class Queue:
 
     def withdraw(self) -> None:
         """Marks all that wait as failed."""
-        with deferred_signals():
+        with deferred_signals(may_insist=True):
             for trial in self.unfinished():
                 if trial.state == TrialState.WAITING:
                     self._fail(trial)

@@ -206,7 +206,7 @@ class PatternStudy:
         self.scores()
         for proposal in proposals:
             self.add(proposal, TrialState.RUNNING, worker=self.worker)
-        running = {t.user_attrs["pattern"]: t for t in self._running() if self._is_mine(t)}
+        running = {t.user_attrs["pattern"]: t for t in self.running()}
         return [Trial(self.optuna, running[p.pattern.letters]._trial_id) for p in proposals]
 
     def add(
@@ -287,7 +287,7 @@ class PatternStudy:
 
     def abandon(self, trials: Sequence[Trial], error: str | None = None) -> None:
         """Marks those that are not finished as failed, with the error if it is theirs."""
-        with deferred_signals():  # a second Ctrl-C must not leave any running
+        with deferred_signals(may_insist=True):  # a second Ctrl-C must not leave any running
             for trial in trials:
                 with suppress(UpdateFinishedTrialError):
                     if error is not None:
@@ -303,10 +303,13 @@ class PatternStudy:
 
     def abandon_running(self) -> None:
         """Marks all running trials of this process as failed."""
-        with deferred_signals():
-            for trial in self._running():
-                if self._is_mine(trial):
-                    self.optuna.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+        with deferred_signals(may_insist=True):
+            for trial in self.running():
+                self.optuna.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+
+    def running(self) -> list[FrozenTrial]:
+        """Those of this process."""
+        return [trial for trial in self._running() if self._is_mine(trial)]
 
     def _distributions(self) -> dict[str, BaseDistribution]:
         return {

@@ -17,13 +17,14 @@ class UncutStorage(RDBStorage):
 
     In the middle of one it would leave a connection with its transaction open: what the process
     writes to mark its trials as failed then waits for its own lock on an SQLite file, for minutes.
+    A database may never answer: who presses Ctrl-C again is heard.
     """
 
 
 def _uncut(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with deferred_signals():
+        with deferred_signals(may_insist=True):
             return method(*args, **kwargs)
 
     return call

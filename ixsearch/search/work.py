@@ -74,10 +74,14 @@ def work(
     worker, idle = _Worker(engine, documents, study, progress), _Idle(study, idle_timeout)
     patience = Patience()
     with storage_trouble(study.where), Presence(study.optuna, WORKER):
-        while (worked := worker.take_turn()) or not idle.is_over():
-            if worked:
-                idle = _Idle(study, idle_timeout, has_met=True)
-            patience.after(worked)
+        try:
+            while (worked := worker.take_turn()) or not idle.is_over():
+                if worked:
+                    idle = _Idle(study, idle_timeout, has_met=True)
+                patience.after(worked)
+        except BaseException:
+            worker.give_back()
+            raise
     return worker.done
 
 
@@ -146,9 +150,10 @@ class _Worker:
         except Exception as error:
             self._study.abandon(trials, _said(error))
             raise
-        except BaseException:
-            self._queue.give_back(trials)
-            raise
+
+    def give_back(self) -> None:
+        """What is claimed and not finished."""
+        self._queue.give_back(self._study.running())
 
     def _score_near(self, trials: Sequence[Trial], about: Mapping[str, Any]) -> int:
         documents = len(numbers_of(about))

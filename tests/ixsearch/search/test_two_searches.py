@@ -109,3 +109,15 @@ def test_what_is_finished_is_not_claimed_again(tmp_path):
     queue = Queue(one.study)
     claimed = queue.claim(queue.unfinished())
     assert [trial.user_attrs["pattern"] for trial in claimed] == [PATTERNS[1].letters]
+
+
+def test_an_interruption_just_before_scoring_leaves_none_running(monkeypatch):
+    (search,) = searches(memory(), 1)
+    monkeypatch.setattr(search, "score", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        search.measure(PROPOSALS)
+    assert set(states(search.study)) == {TrialState.FAIL}
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt

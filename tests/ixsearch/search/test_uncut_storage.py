@@ -11,6 +11,7 @@ from random import Random
 import optuna
 import pytest
 
+from ixsearch.runtime.deferred_signals import INSISTENCE_S, deferred_signals
 from ixsearch.search.storage import open_storage
 
 INTERRUPTIONS = 150
@@ -58,6 +59,17 @@ def test_no_lock_is_left_and_the_storage_goes_on(tmp_path, interrupting):
         last = write_until_interrupted(study, random.uniform(5e-4, 2e-2))
         assert not is_locked(tmp_path / "study.db")
         assert study.user_attrs["number"] in (last, last - 1)
+
+
+def test_who_insists_is_heard(interrupting):
+    """While a database does not answer."""
+    signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.setitimer(signal.ITIMER_REAL, 0.1, INSISTENCE_S / 2)
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), deferred_signals(may_insist=True):
+        while time.monotonic() < began + 10:
+            time.sleep(0.01)
+    assert INSISTENCE_S <= time.monotonic() - began < 10
 
 
 def test_results_are_what_optuna_gives(tmp_path):
