@@ -17,7 +17,7 @@ EXAMPLES = """\
 \b
 Examples:
   ixsearch explain IX105
-  ixsearch explain layer-0        (any part of a name finds it)
+  ixsearch explain first-layer    (any part of a name finds it)
   ixsearch explain --engines
 """
 

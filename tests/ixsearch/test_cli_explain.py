@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ixsearch.cli.app import app
+from ixsearch.cli.explain import EXAMPLES
 from ixsearch.patterns import RULES
 from ixsearch.patterns.dialects import DIALECTS
 
@@ -24,6 +25,14 @@ def test_without_a_code_all_are_listed() -> None:
 @pytest.mark.parametrize("given", ["IX106", "ix106", "first-layer-shared"])
 def test_a_code_or_a_name(given: str) -> None:
     assert run(given)[1].startswith("IX106 (error): Layer 0 is S")
+
+
+@pytest.mark.parametrize("line", [x for x in EXAMPLES.splitlines() if "ixsearch" in x])
+def test_the_examples_of_the_help_work(line: str) -> None:
+    words = line.partition("(")[0].split()
+    assert words[:2] == ["ixsearch", "explain"]
+    code, out, _ = run(*words[2:])
+    assert code == 0 and out
 
 
 def test_part_of_a_name_finds_all_that_have_it() -> None:
