@@ -135,7 +135,8 @@ def check_paged_equals_ragged(lengths, fp8, dims, seed):
     keys, scales = gather_indexer_keys(cache, table, context)
     end = context.cumsum(0)
     ragged = index_scores_ragged(q, w, keys, end - context, end, scales)
-    torch.testing.assert_close(paged, ragged)
+    # Sums of up to 132 products, of size 30, in another order: some float32 roundings of that.
+    torch.testing.assert_close(paged, ragged, rtol=1e-5, atol=1e-4)
     assert not paged.isnan().any() and not ragged.isnan().any()
     assert torch.equal(paged.isneginf().sum(-1), paged.shape[1] - context)
     for row, length in zip(topk_indices(paged, context, TOPK).tolist(), lengths, strict=True):
