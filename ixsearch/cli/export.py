@@ -53,22 +53,24 @@ def export(
     """Write settings for vLLM, SGLang and others: a file each, and the command that serves it.
 
     Every layer is spelled out, never as a frequency, in the keys that this version of the engine
-    reads. Without --engine: the newest known version of each. What an engine cannot run is said,
-    with the mend.
+    reads. Without --engine: the newest known version of each, and what one of them cannot run is a
+    warning. An engine that --engine names and that cannot run the pattern is an error with its
+    mend, and the exit code is 1; the files are written all the same.
     """
-    specs = read_engines(engine) or tuple(EngineSpec(name) for name in ENGINES)
-    report = check(pattern, model, Options(read_engines(engine)))
+    asked = read_engines(engine)
+    specs = asked or tuple(EngineSpec(name) for name in ENGINES)
+    report = check(pattern, model, Options(asked))
     _refuse_wrong(report)
-    exports = _exports(
-        report, specs, bool(engine), serve or (model if _is_path(model) else "MODEL")
-    )
+    exports = _exports(report, specs, bool(asked), serve or (model if _is_path(model) else "MODEL"))
     written = write_exports(out, exports, _whole_config(model))
-    report = _as_exported(report, exports)
+    report = _as_exported(report, exports, bool(asked))
     if as_json:
         typer.echo(json.dumps(to_json(written, out, report)))
     else:
         typer.echo(to_text(written, out, report))
-    if any(not export.can_share for export in exports):
+    if failing := _failing(written, report):
+        said = f"error: the files are written, but this does not run in {', '.join(failing)}"
+        typer.echo(f"{said}: its findings say the mend", err=True)
         raise typer.Exit(1)
 
 
@@ -118,7 +120,7 @@ def _is_path(model: str | None) -> bool:
     return model is not None and Path(model).exists()
 
 
-def _as_exported(report: Report, exports: list[Export]) -> Report:
+def _as_exported(report: Report, exports: list[Export], asked: bool) -> Report:
     """The check of what was written: by engine, in the keys of that engine."""
     from ixsearch.patterns import lint, read_anything
 
@@ -126,7 +128,7 @@ def _as_exported(report: Report, exports: list[Export]) -> Report:
     reading = replace(
         read_anything(report.pattern.letters), pattern_file=report.reading.pattern_file
     )
-    specs = tuple(EngineSpec(e.dialect.engine, _version(e)) for e in exports)
+    specs = tuple(EngineSpec(e.dialect.engine, _version(e)) for e in exports) if asked else ()
     return lint(reading, report.model, Options(tuple(dict.fromkeys(specs))))
 
 
@@ -134,6 +136,15 @@ def _version(export: Export):
     from packaging.version import Version
 
     return Version(export.dialect.read_to) if export.dialect.versions else None
+
+
+def _failing(written: list[Exported], report: Report) -> list[str]:
+    """The engines that cannot run what was written for them."""
+    return [
+        part.export.dialect.name
+        for part in written
+        if not part.export.can_share or any(f.level == "error" for f in _about(part, report))
+    ]
 
 
 def to_text(written: list[Exported], out: Path, report: Report) -> str:
@@ -160,6 +171,7 @@ def _without_file(part: Exported) -> str:
 def to_json(written: list[Exported], out: Path, report: Report) -> dict[str, Any]:
     """What `--json` prints."""
     return {
+        "ok": not _failing(written, report),
         "out": str(out),
         "pattern": report.letters,
         "engines": [

@@ -67,13 +67,37 @@ def test_the_patched_config_has_letters_and_no_frequency(model: Path, tmp_path: 
 
 def test_what_cannot_be_run_is_said_with_the_mend(model: Path, tmp_path: Path) -> None:
     args = (LETTERS, "--model", model, "--out", tmp_path / "out", "--engine", "vllm==0.33.0")
-    code, text, _ = run(*args)
-    assert code == 0
-    assert "IX406" in text and "ixsearch strip-indexers" in text
-    said = json.loads(run(*args, "--json")[1])
+    code, text, err = run(*args)
+    assert code == 1 and err.startswith("error: the files are written, but")
+    assert "error IX406" in text and "ixsearch strip-indexers" in text
+    assert (tmp_path / "out/vllm.yaml").exists()
+    code, out, _ = run(*args, "--json")
+    said = json.loads(out)
+    assert (code, said["ok"]) == (1, False)
     (engine,) = said["engines"]
     assert [f["code"] for f in engine["findings"]] == ["IX406"]
     assert json.loads(shlex.split(engine["inline_command"])[-1]) == engine["overrides"]
+
+
+def test_what_an_engine_that_nobody_named_cannot_run_is_a_warning(
+    model: Path, tmp_path: Path
+) -> None:
+    code, text, err = run(LETTERS, "--model", model, "--out", tmp_path / "out")
+    assert (code, err) == (0, "")
+    assert "warning IX406" in text and "error" not in text
+
+
+def test_one_engine_that_cannot_run_it_is_enough(model: Path, tmp_path: Path) -> None:
+    engines = ("--engine", "vllm==0.33.0", "--engine", "vllm==0.28.0")
+    code, _, err = run(LETTERS, "--model", model, "--out", tmp_path / "out", *engines)
+    assert code == 1 and "0.33" in err and "0.28" not in err
+
+
+@pytest.mark.parametrize("engine", ["vllm==0.33.0", "vllm==0.28.0", "sglang", "transformers"])
+def test_it_exits_as_validate_does(model: Path, tmp_path: Path, engine: str) -> None:
+    args = (LETTERS, "--model", str(model), "--engine", engine)
+    checked = CliRunner().invoke(app, ["validate", *args]).exit_code
+    assert run(*args, "--out", tmp_path / "out")[0] == checked
 
 
 @pytest.mark.parametrize(
