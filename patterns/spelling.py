@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 MAX_SORTS = 5
@@ -38,6 +39,16 @@ def misspellings(letters: str) -> list[Misspelling]:
         message = "layer 0 is S, and has no earlier layer to share with"
         found.append(Misspelling("IX106", 0, message, "write F"))
     return sorted(found, key=lambda m: m.layer)
+
+
+def is_other_text(text: str) -> bool:
+    """Whether a text is something else, and not a pattern with slips of the pen."""
+    kinds = Counter[str]()
+    for letter, count in Counter(text).items():
+        kinds["F or S" if letter in "FS" else _kind(letter)[0]] += count
+    illegal = {letter for letter in set(text) - {"F", "S"} if _kind(letter)[0] == "IX102"}
+    meant = kinds["F or S"] + kinds["IX103"] + kinds["IX104"]
+    return len(illegal) > MAX_SORTS or meant < kinds["IX102"]
 
 
 def _wrong_letter(letter: str, layers: list[int]) -> Misspelling:

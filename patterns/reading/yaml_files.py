@@ -18,9 +18,14 @@ from ixsearch.patterns.reading.engine_yaml import (
 )
 from ixsearch.patterns.reading.json_overrides import unknown_format
 from ixsearch.patterns.reading.reading import Reading, Spot
+from ixsearch.patterns.spelling import is_other_text
 from ixsearch.patterns.yaml_reader import Entry, Node, compose
 
 PATTERN_FILE = "pattern.yaml"
+_GIVE = (
+    "give a pattern.yaml, a config file of vLLM, SGLang or TensorRT-LLM, overrides in JSON, a"
+    " config.json or its folder, or a file with the letters F and S alone"
+)
 
 
 def read_yaml(text: str, source: str) -> Reading:
@@ -28,8 +33,12 @@ def read_yaml(text: str, source: str) -> Reading:
     found = Collector()
     root = compose(text, source, found)
     if root is None:
-        return Reading(source, "YAML", findings=found.sorted())
+        findings = tuple(replace(f, mend=_mend(f, source)) for f in found.sorted())
+        return Reading(source, "YAML", findings=findings)
     if isinstance(root.value, str):
+        if is_other_text(root.value):
+            found.add("IX009", root.place, "this text is no pattern", _GIVE)
+            return Reading(source, "text", findings=found.sorted())
         return _letters(root, text, found, source)
     if not isinstance(root.value, dict):
         found.add("IX011", root.place, f"the file is {root.describe()}", "write a mapping")
@@ -39,6 +48,14 @@ def read_yaml(text: str, source: str) -> Reading:
     if root.value.keys() & {"schema", "pattern", "provenance"}:
         return _pattern_file(root.value, text, source)
     return _bare(root, text, source, found)
+
+
+def _mend(finding: Finding, source: str) -> str:
+    """Of what is not valid YAML, and may not be meant to be."""
+    if not finding.mend:
+        return _GIVE
+    is_yaml = source.lower().endswith((".yaml", ".yml")) or finding.code != "IX004"
+    return finding.mend if is_yaml else f"{finding.mend}; if it is no YAML, {_GIVE}"
 
 
 def _letters(root: Node, text: str, found: Collector, source: str) -> Reading:

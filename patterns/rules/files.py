@@ -109,7 +109,7 @@ RULES = (
         "unknown-format",
         "error",
         "Nothing here says anything about a pattern",
-        "An engine would start with this file, and run the pattern of the model's own config.json.",
+        "With it, an engine would run the pattern of the model's own config.json.",
         bad=_file("hf-override: {index_topk_pattern: FFSS}\n", "vllm.yaml"),
         good=GOOD_VLLM,
         more="Read are: pattern.yaml; a vLLM config (hf-overrides); a SGLang config"

@@ -142,6 +142,50 @@ def test_bad_letters_are_not_taken_for_a_missing_file(given: str) -> None:
     assert said["errors"]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"number,pattern,score\n" + b"".join(b"%d,FFSSFSSS,0.5\n" % i for i in range(300)),
+        b"root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1:daemon:/usr/sbin:/bin/false\n" * 40,
+        b"Some words of prose, first and second, for a start.\n" * 50,
+        b"# A page\n\nIt says: a colon, here: and there.\n" * 50,
+        b"[project]\nname = 'x'\n" * 50,
+        bytes(range(256)) * 9,
+        b"\x7fELF\x02\x01\x01\0" * 99,
+    ],
+)
+def test_another_file_is_refused_in_few_lines(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "other.txt"
+    path.write_bytes(content)
+    code, out, _ = run("validate", path)
+    assert code == 1 and len(out.splitlines()) < 10
+    said = run_json("validate", path)[1]
+    (finding,) = said["findings"]
+    assert said["pattern"] == "" and finding["mend"]
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ("FFSXFSSS", "IX102"),
+        ("ffssfsss", "IX103"),
+        ("FЅЅЅFЅЅЅ", "IX104"),
+        ("F, F, S, S, F, S, S, S", "IX105"),
+        ("FFSS\nFSSS\n", "IX105"),
+        ("FFSS FSSS # half of them", "IX105"),
+        ("SFFSFSSS", "IX106"),
+    ],
+)
+def test_a_slip_in_a_file_of_letters_is_told_precisely(
+    tmp_path: Path, content: str, found: str
+) -> None:
+    path = tmp_path / "letters.txt"
+    path.write_text(content, encoding="utf-8")
+    code, said = run_json("validate", path)
+    assert code == 1 and found in [f["code"] for f in said["findings"]]
+    assert said["format"] == "letters"
+
+
 def test_a_folder_points_to_the_file_in_it(file: Path) -> None:
     code, out, _ = run("validate", file.parent)
     assert code == 1 and f"give {file}" in " ".join(out.split())
