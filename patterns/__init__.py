@@ -11,7 +11,7 @@ from ixsearch.patterns.checks import (
     check_same_model,
 )
 from ixsearch.patterns.dialects import Resolved, parse_engine, resolve
-from ixsearch.patterns.errors import IxsearchError, ModelError, PatternError
+from ixsearch.patterns.errors import IxsearchError, ModelError, PatternError, UsageError
 from ixsearch.patterns.export import Export, write_overrides
 from ixsearch.patterns.findings import Finding, Place
 from ixsearch.patterns.lint import Options, Report, lint
@@ -57,6 +57,7 @@ __all__ = [
     "Report",
     "Resolved",
     "Stages",
+    "UsageError",
     "check_architecture",
     "check_for_model",
     "check_letters",

@@ -1,4 +1,4 @@
-"""The one base class for what a user can cause. The command line prints its message and exits 1."""
+"""The one base class for what a user can cause: the command line prints its message and exits 1."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ class IxsearchError(Exception):
     def of(cls, findings: tuple[Finding, ...]) -> Self:
         """One error that lists all the findings, a line each."""
         return cls("\n".join(map(str, findings)), findings)
+
+
+class UsageError(IxsearchError):
+    """The command line is wrong, whatever the files hold that it names. Exit code 2."""
 
 
 class PatternError(IxsearchError):

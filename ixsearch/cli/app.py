@@ -33,6 +33,14 @@ COMMANDS = (
 )
 """In the order in which help shows them; each has a module, with a function of its name."""
 
+EXIT_CODES = """\
+\b
+Exit codes:
+  0  all well
+  1  not valid, not possible with these files, or interrupted
+  2  the command line is wrong, whatever the files hold
+"""
+
 
 @cache
 def build_app(*names: str) -> typer.Typer:
@@ -44,7 +52,7 @@ def build_app(*names: str) -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_show_locals=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-        epilog="Exit codes: 0 all well, 1 not valid or failed, 2 wrong usage.",
+        epilog=EXIT_CODES,
     )
     app.callback()(options)
     for name in names or COMMANDS:

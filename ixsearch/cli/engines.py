@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ixsearch.patterns import Stages
-from ixsearch.patterns.dialects import EngineError, EngineSpec, parse_engine
+from ixsearch.patterns.dialects import EngineError, EngineSpec, parse_engine, rows_of
 
 Engines = Annotated[
     list[str] | None,
@@ -31,9 +31,15 @@ Partition = Annotated[
 
 
 def read_engines(given: list[str] | None) -> tuple[EngineSpec, ...]:
-    """What --engine names. Raises a usage error for what is not spelled as an engine."""
+    """What --engine names. Raises a usage error for what is no engine.
+
+    A version that is not known is a finding: new ones come out all the time.
+    """
     try:
-        return tuple(parse_engine(text) for text in given or ())
+        specs = tuple(parse_engine(text) for text in given or ())
+        for spec in specs:
+            rows_of(spec.engine)
+        return specs
     except EngineError as error:
         raise typer.BadParameter(str(error), param_hint="--engine") from None
 
@@ -47,6 +53,9 @@ def read_stages(count: int | None, partition: str | None) -> Stages | None:
     except ValueError:
         hint = f"{partition!r} is no list of numbers: write 38,40"
         raise typer.BadParameter(hint, param_hint="--pp-partition") from None
+    if min(sizes) < 1:
+        hint = f"a stage of {min(sizes)} layers: give each at least one"
+        raise typer.BadParameter(hint, param_hint="--pp-partition")
     if count is not None and count != len(sizes):
         hint = f"--pp {count} and {len(sizes)} stages in --pp-partition"
         raise typer.BadParameter(hint, param_hint="--pp-partition")

@@ -1,4 +1,4 @@
-"""How the command line ends when something goes wrong: a message and exit code 1, no traceback."""
+"""How the command line ends when something goes wrong: a message and no traceback."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from ixsearch.patterns.errors import IxsearchError
+from ixsearch.patterns.errors import IxsearchError, UsageError
 
 
 class ReportingGroup(TyperGroup):
@@ -20,11 +20,12 @@ class ReportingGroup(TyperGroup):
             return super().invoke(ctx)
         except IxsearchError as error:
             _report(f"error: {error}", ctx)
+            raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
         except Exception as error:
             if not _is_unforeseen(error):
                 raise
             _report(_bug_message(error), ctx)
-        raise typer.Exit(1)
+            raise typer.Exit(1) from None
 
 
 def silence_broken_pipe() -> None:

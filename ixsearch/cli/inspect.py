@@ -54,13 +54,19 @@ def inspect(
         )
     config, folder = _find(model)
 
+    from ixsearch.patterns import ModelError
     from ixsearch.runtime.inspect import has_weights, inspect_model
 
     if measure_read:
         from ixsearch.runtime.read_speed import measure_read as measured
 
-        if folder is None or not has_weights(folder):
+        if folder is None:
             raise typer.BadParameter("there are no files to read", param_hint="--measure-read")
+        if not has_weights(folder):
+            raise ModelError(
+                f"--measure-read: {model} has no *.safetensors to read:"
+                " give a checkpoint folder, or --read-gbps instead"
+            )
         read_gbps = measured(sorted(folder.glob("*.safetensors")))
     found = inspect_model(config, folder, latent_norm_eps, read_gbps)
 

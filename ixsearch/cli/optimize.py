@@ -81,7 +81,7 @@ def optimize(
         ),
     ] = "divergence",
     search: Annotated[
-        str,
+        Literal["auto", "path", "lazy-greedy", "greedy", "tpe"],
         typer.Option(
             metavar="NAME",
             help="auto: from the effects of every pair of layers, then guided and raced. Or path"

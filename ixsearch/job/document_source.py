@@ -8,7 +8,7 @@ from math import inf
 from os.path import exists
 from pathlib import Path
 
-from ixsearch.patterns import IxsearchError
+from ixsearch.patterns import UsageError
 
 LEAST_SHARE = 1e-6
 """Of all weights: a set that counts less is a slip."""
@@ -34,11 +34,11 @@ class DocumentSource:
         """`NAME`, or `NAME=WEIGHT`; what is the name of a file, with its =, is that.
 
         Raises:
-            IxsearchError: there is no name, or the weight is not a number above 0.
+            UsageError: there is no name, or the weight is not a number above 0.
         """
         name, sign, said = text.rpartition("=")
         if not (name if sign else text):
-            raise IxsearchError(f"--documents {text!r} names no file: write it as FILE or FILE=2")
+            raise UsageError(f"--documents {text!r} names no file: write it as FILE or FILE=2")
         if not sign or exists(text):
             return cls(text)
         try:
@@ -56,13 +56,13 @@ def parse_sources(texts: Sequence[str]) -> list[DocumentSource]:
     """All that are given, in their order.
 
     Raises:
-        IxsearchError: a weight that cannot be, or is nothing beside the others; one source twice.
+        UsageError: a weight that cannot be, or is nothing beside the others; one source twice.
     """
     sources = [DocumentSource.parse(text) for text in texts]
     names = [source.name for source in sources]
     for name in names:
         if names.count(name) > 1:
-            raise IxsearchError(
+            raise UsageError(
                 f"--documents {name} is given {names.count(name)} times: give it once, with a"
                 f" weight, as {name}=2"
             )
@@ -74,14 +74,14 @@ def _check_shares(sources: Sequence[DocumentSource]) -> None:
     total = sum(source.weight for source in sources)
     for source in sources:
         if not source.weight / total >= LEAST_SHARE:  # nor where the sum is too large for a float
-            raise IxsearchError(
+            raise UsageError(
                 f"--documents {source.name}={source.weight:g} counts less than {LEAST_SHARE:g} of"
                 f" all, whose weights add up to {total:g}: leave it out, or write weights nearer to"
                 " each other"
             )
 
 
-def _bad_weight(name: str, said: str) -> IxsearchError:
-    return IxsearchError(
+def _bad_weight(name: str, said: str) -> UsageError:
+    return UsageError(
         f"--documents {name}={said}: {said!r} is no weight: write a number above 0, as {name}=0.5"
     )

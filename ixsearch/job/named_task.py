@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ixsearch.job.questions import Bundled, Gsm8k, Gsm8kLong, LmEval, Questions
-from ixsearch.patterns import IxsearchError
+from ixsearch.patterns import UsageError
 from ixsearch.tasks.gsm8k import HUB_NAME, Gsm8kData
 from ixsearch.tasks.lm_task import GSM8K_LONG, WORD_PROBLEMS
 
@@ -33,9 +33,9 @@ class NamedTask:
         return self.is_long_gsm8k or self.name == SHORT_GSM8K
 
     def require_source(self) -> None:
-        """Raises `IxsearchError` when GSM8K is to be asked and nobody says where it is."""
+        """Raises `UsageError` when GSM8K is to be asked and nobody says where it is."""
         if self.is_gsm8k and self.gsm8k is None:
-            raise IxsearchError(
+            raise UsageError(
                 f"--task {self.name}: its questions do not come with ixsearch: give --gsm8k too, a"
                 f" folder with train.jsonl and test.jsonl, or {HUB_NAME} for the hub's copy"
             )
@@ -48,7 +48,7 @@ class NamedTask:
             bundled: is the model the one that comes along?
 
         Raises:
-            IxsearchError: the task is for the bundled model only.
+            UsageError: the task is for the bundled model only.
         """
         if self.is_long_gsm8k:
             return Gsm8kLong(data, FORM_OF[self.name], self.context, self.count, self.seed)
@@ -57,7 +57,7 @@ class NamedTask:
         if self.name not in FORM_OF:
             return LmEval(self.name, self.count)
         if not bundled:
-            raise IxsearchError(
+            raise UsageError(
                 f"--task {self.name} is only for the model that comes with ixsearch: it is in its"
                 " language; `ixsearch tasks MODEL` lists those for yours"
             )

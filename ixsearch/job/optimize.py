@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ixsearch.job.bounds import check_budget_words, check_pins
 from ixsearch.job.clock import now
 from ixsearch.job.finals import play_finals
 from ixsearch.job.index_overlap import compare_indices
@@ -20,7 +21,7 @@ from ixsearch.output.folder import check_output_folder
 from ixsearch.output.outcome import Outcome, Totals
 from ixsearch.output.progress import Report, RunProgress
 from ixsearch.output.write import write_outcome
-from ixsearch.patterns import IxsearchError
+from ixsearch.patterns import IxsearchError, UsageError
 from ixsearch.recommendation import Recommendation, recommend
 from ixsearch.search.budgets import default_budgets, parse_budgets, parse_retentions
 from ixsearch.search.chain import nested_patterns
@@ -106,12 +107,12 @@ def _optimize(settings: Settings, progress: RunProgress) -> Outcome:
 
 def _check(settings: Settings, out: Path) -> None:
     """What can be refused before anything is loaded."""
-    if settings.budget is not None and settings.retention is not None:
-        raise IxsearchError("--budget and --retention say the same thing: give one of them")
+    check_budget_words(settings.budget, settings.retention)
+    check_pins(settings.constraints)
     url = storage_url(settings.storage)
     file = Path(url.removeprefix("sqlite:///")).resolve()
     if url.startswith("sqlite:///") and out in (file, *file.parents):
-        raise IxsearchError(
+        raise UsageError(
             f"--storage {settings.storage} lies in the output folder {out}, which is replaced as a"
             " whole: put it elsewhere, or give another --out"
         )

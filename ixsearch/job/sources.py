@@ -10,7 +10,7 @@ from ixsearch.job.device import check_device_name
 from ixsearch.job.document_source import BUNDLED, GSM8K_LONG, DocumentSource, parse_sources
 from ixsearch.job.locate import is_bundled, local_model
 from ixsearch.job.named_task import NamedTask
-from ixsearch.patterns import IxsearchError
+from ixsearch.patterns import UsageError
 from ixsearch.tasks.gsm8k import HUB_NAME
 from ixsearch.tasks.jsonl import check_readable
 
@@ -58,7 +58,7 @@ class Sources:
 
     @property
     def document_sources(self) -> list[DocumentSource]:
-        """What is given with --documents. Raises `IxsearchError`: something cannot be."""
+        """What is given with --documents. Raises `UsageError`: something cannot be."""
         return parse_sources(self.documents or ())
 
     @property
@@ -83,7 +83,8 @@ def check_sources(sources: Sources) -> None:
     """What can be told of the options alone, before anything slow is imported or loaded.
 
     Raises:
-        IxsearchError: options that contradict each other, or name what is not there.
+        UsageError: options that cannot be, or contradict each other.
+        IxsearchError: they name what is not there.
     """
     check_device_name(sources.device)
     _check_eps(sources.latent_norm_eps)
@@ -92,20 +93,20 @@ def check_sources(sources: Sources) -> None:
     _check_gsm8k(sources)
     _check_task(sources)
     if sources.questions is not None and sources.asks_nothing:
-        raise IxsearchError(
+        raise UsageError(
             "--questions: there are none to decode for a model of your own; give --gsm8k too"
         )
 
 
 def _check_eps(eps: float | None) -> None:
     if eps is not None and not isfinite(eps):
-        raise IxsearchError(f"--latent-norm-eps {eps}: write a number, as 1e-6")
+        raise UsageError(f"--latent-norm-eps {eps}: write a number, as 1e-6")
 
 
 def _check_documents(sources: Sources) -> None:
     given = sources.document_sources
     if not sources.is_bundled and (not given or any(s.name == BUNDLED for s in given)):
-        raise IxsearchError(
+        raise UsageError(
             f"{sources.model}: give --documents FILE, a jsonl of calibration texts for this model:"
             " the word problems that come with ixsearch are in the bundled model's own language"
         )
@@ -116,14 +117,14 @@ def _check_documents(sources: Sources) -> None:
 
 def _check_offload(sources: Sources) -> None:
     if sources.device_memory is not None and not isfinite(sources.device_memory):
-        raise IxsearchError(f"--device-memory {sources.device_memory}: write gigabytes")
+        raise UsageError(f"--device-memory {sources.device_memory}: write gigabytes")
     if sources.device_memory is not None and not sources.offload:
-        raise IxsearchError(
+        raise UsageError(
             "--device-memory belongs to --offload: without it the whole model is on the device"
         )
     for_task = sources.gsm8k is not None and not sources.has_long_documents
     if sources.offload and (sources.task or sources.questions is not None or for_task):
-        raise IxsearchError(
+        raise UsageError(
             "--offload can only score documents: leave out --task, --questions, and --gsm8k but for"
             f" --documents {GSM8K_LONG}"
         )
@@ -131,12 +132,12 @@ def _check_offload(sources: Sources) -> None:
 
 def _check_gsm8k(sources: Sources) -> None:
     if sources.context is not None and not sources.asks_long:
-        raise IxsearchError(
+        raise UsageError(
             f"--context belongs to --documents {GSM8K_LONG} and to the gsm8k_long tasks: give both"
             " or neither"
         )
     if sources.has_long_documents and sources.gsm8k is None:
-        raise IxsearchError(
+        raise UsageError(
             f"--documents {GSM8K_LONG}: give --gsm8k too, a folder with train.jsonl and test.jsonl,"
             f" or {HUB_NAME}"
         )
@@ -148,6 +149,6 @@ def _check_task(sources: Sources) -> None:
         return
     named.require_source()
     if sources.gsm8k is not None and not (named.is_gsm8k or sources.has_long_documents):
-        raise IxsearchError(
+        raise UsageError(
             f"--gsm8k is not used by --task {named.name}: give --task gsm8k or leave out --gsm8k"
         )

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.patterns import IxsearchError, Pattern, UsageError
 from ixsearch.results import TaskScore
 from ixsearch.runtime.interface import Engine, Progress
 from ixsearch.runtime.tokenizer import Tokenizer
@@ -46,8 +46,9 @@ def load_lm_task(wanted: str) -> dict[str, Any]:
     """One task, as lm-eval's `TaskManager.load` gives it.
 
     Raises:
-        IxsearchError: no such file or name, a group of tasks, a description that cannot be used,
-            or data that is not here and cannot be fetched.
+        UsageError: no such name, or one of a group of tasks.
+        IxsearchError: no such file, a description that cannot be used, or data that is not here and
+            cannot be fetched.
     """
     if is_description(wanted) and not Path(wanted).expanduser().is_file():
         raise IxsearchError(f"{wanted}: no such file: give the YAML file of an lm-eval task")
@@ -89,13 +90,13 @@ def _manager(defaults: bool) -> Any:
     return TaskManager(include_defaults=defaults)
 
 
-def _unknown(wanted: str, names: list[str]) -> IxsearchError:
+def _unknown(wanted: str, names: list[str]) -> UsageError:
     from ixsearch.tasks.catalogue import TASKS
 
     own = ", ".join(task.name for task in TASKS)
     near = get_close_matches(wanted, [*names, *(task.name for task in TASKS)], n=3)
     hint = f" did you mean {' or '.join(near)}?" if near else ""
-    return IxsearchError(
+    return UsageError(
         f"no task is called {wanted}:{hint} ixsearch has {own}; lm-eval has {len(names)} more"
         " (`lm_eval ls tasks` lists them); a task of your own is given by the path of its YAML file"
     )
@@ -105,7 +106,7 @@ def _require_one(wanted: str, names: list[str]) -> None:
     if len(names) == 1:
         return
     more = ", ..." if len(names) > SHOWN else ""
-    raise IxsearchError(
+    raise UsageError(
         f"{wanted} is a group of {len(names)} tasks: give one of them:"
         f" {', '.join(names[:SHOWN])}{more}"
     )

@@ -37,9 +37,9 @@ def evaluate(small):
 def ask_small(small):
     """The message of an `evaluate` on the small model that is refused before a score."""
 
-    def ask_small(*args):
+    def ask_small(*args, exit_code=1):
         given = ("--pattern", "FSSSS", "--documents", small / "texts.jsonl", "--device", "cpu")
-        return refused("evaluate", small / "model", *given, *args)
+        return refused("evaluate", small / "model", *given, *args, exit_code=exit_code)
 
     return ask_small
 
@@ -114,7 +114,7 @@ def test_long_gsm8k(evaluate, small, tmp_path, form):
 def test_every_listed_task_is_known(ask_small, no_scores, name):
     """To the small model none of them can be put without more, and each says why."""
     why = "only for the model that comes" if "word_problems" in name else "give --gsm8k too"
-    said = ask_small("--task", name)
+    said = ask_small("--task", name, exit_code=2)
     assert f"--task {name}" in said and why in said
 
 
@@ -221,11 +221,11 @@ def test_a_name_of_lm_eval(evaluate):
 
 @pytest.mark.usefixtures("known_to_lm_eval", "no_scores")
 def test_unknown_names_and_groups(ask_small):
-    said = ask_small("--task", "other_wrds")
+    said = ask_small("--task", "other_wrds", exit_code=2)
     assert "no task is called other_wrds: did you mean other_words" in said
     assert all(task.name in said for task in TASKS)
     assert "a group of 2 tasks: give one of them: my_words, other_words" in ask_small(
-        "--task", "words"
+        "--task", "words", exit_code=2
     )
 
 
@@ -283,6 +283,6 @@ def test_a_choice_within_index_topk(ask_small, tmp_path):
 @pytest.mark.usefixtures("no_scores")
 def test_options_that_do_not_go_together(ask_small, tmp_path):
     task = ("--task", describe(tmp_path, [{"prompt": LONG[0], "answer": "w3"}]))
-    assert "--gsm8k is not used by --task" in ask_small(*task, "--gsm8k", tmp_path)
-    assert "--context belongs to" in ask_small(*task, "--context", 30)
-    assert "leave out --task" in ask_small(*task, "--offload")
+    assert "--gsm8k is not used by --task" in ask_small(*task, "--gsm8k", tmp_path, exit_code=2)
+    assert "--context belongs to" in ask_small(*task, "--context", 30, exit_code=2)
+    assert "leave out --task" in ask_small(*task, "--offload", exit_code=2)

@@ -101,7 +101,7 @@ def test_it_exits_as_validate_does(model: Path, tmp_path: Path, engine: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("given", "engine"), [("SFFS", "vllm"), ("FFSx", "vllm"), ("FFSS", "vlm==1"), ("", "vllm")]
+    ("given", "engine"), [("SFFS", "vllm"), ("FFSx", "vllm"), ("FFSS", "vllm==9"), ("", "vllm")]
 )
 def test_nothing_is_written_of_what_is_wrong(tmp_path: Path, given: str, engine: str) -> None:
     code, _, err = run(given, "--out", tmp_path / "out", "--engine", engine)

@@ -209,6 +209,11 @@ def test_usage(file: Path) -> None:
     assert run("validate")[0] == 2
     assert run("validate", file, "--modle", "x")[0] == 2
     assert run("validat", file)[0] == 2
+    assert run("validate", file, "--pp", "0")[0] == 2
+    assert run("validate", file, "--pp-partition", "0,6")[0] == 2
+    code, _, err = run("validate", file, "--engine", "vlm==0.33.0")
+    assert code == 2 and "did you mean vllm?" in err
+    assert run("validate", file, "--engine", "vllm==99.0")[0] == 1  # a version may be a new one
     code, out, _ = run("--version")
     assert (code, out) == (0, f"ixsearch {__version__}\n")
     code, out, _ = run("validate", "--help")

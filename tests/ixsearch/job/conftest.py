@@ -30,7 +30,7 @@ def model(small, tmp_path):
 def ask(no_search, small, tmp_path):
     """The message of `optimize` with these options changed; the output folder is not made."""
 
-    def ask(model=small / "model", **changes):
+    def ask(model=small / "model", exit_code=1, **changes):
         options = {
             "documents": small / "texts.jsonl",
             "storage": tmp_path / "study.db",
@@ -38,7 +38,7 @@ def ask(no_search, small, tmp_path):
             "device": "cpu",
         } | changes
         given = [x for k, v in options.items() for x in (f"--{k.replace('_', '-')}", v) if v != ...]
-        text = refused("optimize", model, *given)
+        text = refused("optimize", model, *given, exit_code=exit_code)
         assert not (tmp_path / "out").exists()
         return text
 

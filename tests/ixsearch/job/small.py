@@ -136,12 +136,17 @@ def run(*args: object) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-def refused(*args: object) -> str:
-    """The message of a command that ends with exit code 1, on stderr and without a traceback."""
+def refused(*args: object, exit_code: int = 1) -> str:
+    """The message of a command that ends with this code, on stderr and without a traceback."""
     code, out, err = run(*args)
-    assert (code, out) == (1, ""), (code, out, err)
+    assert (code, out) == (exit_code, ""), (code, out, err)
     assert "Traceback" not in err and "unexpected error" not in err, err
-    return err[err.index("error: ") :]
+    return err[err.lower().index("error: ") :]
+
+
+def misused(*args: object) -> str:
+    """The message of a command line that is wrong, whatever the files hold."""
+    return refused(*args, exit_code=2)
 
 
 def all_of(text: str, *words: object) -> None:

@@ -10,7 +10,7 @@ from .small import TOPK, WORDS, all_of, write_rows
 
 
 def test_a_model_of_your_own_needs_documents(ask):
-    all_of(ask(documents=...), "give --documents FILE")
+    all_of(ask(exit_code=2, documents=...), "give --documents FILE")
 
 
 @pytest.mark.parametrize(

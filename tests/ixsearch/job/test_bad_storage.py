@@ -32,4 +32,5 @@ def test_a_database_that_optuna_did_not_make(ask, tmp_path):
 @pytest.mark.parametrize("name", ["out", "out/study.db", "out/deep/study.db"])
 def test_a_storage_in_the_output_folder(ask, tmp_path, name):
     for storage in (tmp_path / name, f"sqlite:///{tmp_path / name}"):
-        all_of(ask(storage=storage), tmp_path / name, "replaced as a whole", "another --out")
+        text = ask(exit_code=2, storage=storage)
+        all_of(text, tmp_path / name, "replaced as a whole", "another --out")

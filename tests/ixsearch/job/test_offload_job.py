@@ -16,7 +16,7 @@ from ixsearch.runtime.quantise import quantise_checkpoint
 from ixsearch.runtime.score import Scorer
 from ixsearch.runtime.tokenizer import Tokenizer
 
-from .small import make_documents, make_model, refused, run
+from .small import make_documents, make_model, misused, refused, run
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +85,8 @@ def test_optimize_finds_the_same(place, tmp_path, monkeypatch):
 def test_decoding_is_refused_before_anything_is_loaded(place, tmp_path):
     model, texts = place
     args = ("evaluate", model, "--pattern", "FSFSF", "--documents", texts, "--offload")
-    assert "--offload can only score" in refused(*args, "--gsm8k", tmp_path)
-    assert "--offload can only score" in refused(*args, "--questions", 3)
+    assert "--offload can only score" in misused(*args, "--gsm8k", tmp_path)
+    assert "--offload can only score" in misused(*args, "--questions", 3)
 
 
 def test_the_switches_reach_the_engine(place, tmp_path):
@@ -119,8 +119,8 @@ def test_a_limit_on_the_memory_of_the_device(place, monkeypatch):
     compare = ("compare", "FFFFF", "FSFSF", *args, "--device", "cpu")
     text = refused(*compare, "--offload", "--device-memory", "0.00001")
     assert "and 10,000 are to be used" in text and "raise --device-memory" in text
-    assert "belongs to --offload" in refused(*compare, "--device-memory", "1")
-    assert "write gigabytes" in refused(*compare, "--offload", "--device-memory", "inf")
+    assert "belongs to --offload" in misused(*compare, "--device-memory", "1")
+    assert "write gigabytes" in misused(*compare, "--offload", "--device-memory", "inf")
 
 
 @pytest.mark.parametrize("cache", ["fp8-indexer", "fp8"])

@@ -30,7 +30,7 @@ def run(*args):
 @pytest.mark.parametrize("command", [["optimize"], ["evaluate", "--pattern", "F" * 16]])
 def test_a_wrong_option_is_all_that_is_said(command):
     state, said = run(*command, "--device", "gpu")
-    assert state == "1 False"
+    assert state == "2 False"
     assert said == "error: --device: 'gpu' is no device: write cpu, cuda or cuda:1"
 
 
