@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from ixsearch.cli.errors import ReportingGroup, silence_broken_pipe
+from ixsearch.cli.errors import ReportingCommand, silence_broken_pipe
 from ixsearch.version import __version__
 
 COMMANDS = (
@@ -39,6 +39,9 @@ Exit codes:
   0  all well
   1  not valid, not possible with these files, or interrupted
   2  the command line is wrong, whatever the files hold
+With --json, stdout has one JSON object after 0 and 1, with "error" or
+"findings" where something is wrong. It is empty after 2, and when interrupted.
+Messages are on stderr.
 """
 
 
@@ -47,7 +50,6 @@ def build_app(*names: str) -> typer.Typer:
     """The command line with these subcommands; without names: with all of them."""
     app = typer.Typer(
         name="ixsearch",
-        cls=ReportingGroup,
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_show_locals=False,
@@ -58,7 +60,7 @@ def build_app(*names: str) -> typer.Typer:
     for name in names or COMMANDS:
         module = import_module(f"ixsearch.cli.{name.replace('-', '_')}")
         function = getattr(module, name.replace("-", "_"))
-        app.command(name, epilog=module.EXAMPLES)(function)
+        app.command(name, cls=ReportingCommand, epilog=module.EXAMPLES)(function)
     return app
 
 

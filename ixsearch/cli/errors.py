@@ -1,31 +1,39 @@
-"""How the command line ends when something goes wrong: a message and no traceback."""
+"""How a command ends when something goes wrong: a message on stderr and no traceback.
+
+With --json stdout has one JSON object then too, but for a wrong command line.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 import traceback
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand
 
 from ixsearch.patterns.errors import IxsearchError, UsageError
 
 
-class ReportingGroup(TyperGroup):
-    """A group of commands that turns exceptions into messages; `--debug` adds the traceback."""
+class ReportingCommand(TyperCommand):
+    """A command that turns exceptions into messages; `--debug` adds the traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except UsageError as error:
+            _report(f"error: {error}", ctx)
+            raise typer.Exit(2) from None
         except IxsearchError as error:
             _report(f"error: {error}", ctx)
-            raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
+            _report_json(error, str(error), ctx)
         except Exception as error:
             if not _is_unforeseen(error):
                 raise
             _report(_bug_message(error), ctx)
-            raise typer.Exit(1) from None
+            _report_json(error, _bug_message(error), ctx)
+        raise typer.Exit(1)
 
 
 def silence_broken_pipe() -> None:
@@ -48,9 +56,15 @@ def _bug_message(error: Exception) -> str:
 
 
 def _report(message: str, ctx: Any) -> None:
-    debug = ctx.params.get("debug", False)
+    debug = ctx.find_root().params.get("debug", False)
     if debug:
         traceback.print_exc()
     typer.echo("".join(c if c.isprintable() or c == "\n" else "?" for c in message), err=True)
     if not debug and message.startswith("unexpected"):
         typer.echo("`ixsearch --debug COMMAND ...` shows where it happened.", err=True)
+
+
+def _report_json(error: Exception, message: str, ctx: Any) -> None:
+    if ctx.params.get("as_json"):
+        findings = [finding.to_json() for finding in getattr(error, "findings", ())]
+        typer.echo(json.dumps({"ok": False, "error": message, "findings": findings}))

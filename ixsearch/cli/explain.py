@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from ixsearch.cli.options import Json
 from ixsearch.patterns import RULES
 from ixsearch.patterns.rules import Example, Rule
 
@@ -33,7 +34,7 @@ def explain(
     engines: Annotated[
         bool, typer.Option("--engines", help="What is known of every engine, version by version.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Explain a finding of `ixsearch validate`: why it matters, a bad example and a good one."""
     if engines:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ixsearch.cli.engines import Engines, read_engines
+from ixsearch.cli.options import Json
 from ixsearch.cli.subject import check, read_model
 from ixsearch.patterns import Options, PatternError, Report
 from ixsearch.patterns.dialects import (
@@ -48,7 +49,7 @@ def export(
         str | None,
         typer.Option(metavar="NAME", help="What the commands serve. Default: --model, else MODEL."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write settings for vLLM, SGLang and others: a file each, and the command that serves it.
 

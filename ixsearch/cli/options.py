@@ -92,7 +92,8 @@ LatentNormEps = Annotated[
     ),
 ]
 Json = Annotated[
-    bool, typer.Option("--json", help="One JSON object on stdout, no table and no bars.")
+    bool,
+    typer.Option("--json", help="One JSON object on stdout, also for an error; no table, no bars."),
 ]
 Tolerance = Annotated[
     float,

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from ixsearch.cli.options import Json
 from ixsearch.cli.report_json import shape
 from ixsearch.cli.report_text import span
 from ixsearch.cli.subject import check
@@ -33,7 +34,7 @@ def show(
         str | None,
         typer.Option(metavar="MODEL", help="Needed for a frequency: it has no length of its own."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Draw a pattern: its layers, index groups, and from how far away indices are reused."""
     report = check(pattern, model, Options(serving=False))
@@ -42,11 +43,12 @@ def show(
         hint = "it is a frequency: give --model" if report.reading.overrides else "it sets none"
         raise PatternError.of(wrong) if wrong else PatternError(f"{pattern}: no pattern; {hint}")
     if as_json:
-        typer.echo(json.dumps(to_json(report.pattern)))
-        return
-    from rich.console import Console
+        said = {"ok": not wrong, "findings": [finding.to_json() for finding in wrong]}
+        typer.echo(json.dumps(to_json(report.pattern) | said))
+    else:
+        from rich.console import Console
 
-    draw(report.pattern, Console(highlight=False))
+        draw(report.pattern, Console(highlight=False))
     for finding in wrong:
         typer.echo(f"error {finding.code}: {finding}", err=True)
     if wrong:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ixsearch.cli.engines import Engines, Partition, StagesCount, read_engines, read_stages
+from ixsearch.cli.options import Json
 from ixsearch.cli.report_json import report_json
 from ixsearch.cli.report_text import report_text
 from ixsearch.cli.subject import check
@@ -50,9 +51,7 @@ def validate(
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 1 on warnings too, not only on errors.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object on stdout, also for errors.")
-    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Check a pattern, and show what each engine will run.
 

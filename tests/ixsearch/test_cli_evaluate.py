@@ -117,7 +117,7 @@ def test_gsm8k_is_decoded_and_said_to_be_blind(evaluate, small, tmp_path):
 )
 def test_a_bad_pattern_is_refused_before_the_model_loads(small, monkeypatch, pattern, words):
     monkeypatch.setattr("ixsearch.job.evaluate.load_inputs", None)
-    text = refused("evaluate", small / "model", "--pattern", pattern, "--json")
+    text = refused("evaluate", small / "model", "--pattern", pattern)
     assert [word for word in words if word not in text] == [], text
 
 

@@ -46,6 +46,16 @@ def test_what_cannot_be_drawn() -> None:
         assert (code, out) == (1, "") and err.startswith("error: ")
 
 
+def test_a_pattern_that_does_not_fit_is_drawn_and_refused() -> None:
+    args = ("show", "FFSS", "--model", "deepseek-v3.2")
+    code, out, err = run(*args)
+    assert code == 1 and "retention" in out and "IX201" in err
+    code, out, err = run(*args, "--json")
+    said = json.loads(out)
+    assert code == 1 and said["pattern"] == "FFSS" and not said["ok"] and "IX201" in err
+    assert [finding["code"] for finding in said["findings"]] == ["IX201"]
+
+
 def test_a_model_gives_a_frequency_its_length(tmp_path) -> None:
     (tmp_path / "o.json").write_text('{"index_topk_freq": 4}')
     assert run("show", str(tmp_path / "o.json"))[0] == 1

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from ixsearch.cli.app import app as whole_app
-from ixsearch.cli.errors import ReportingGroup
+from ixsearch.cli.errors import ReportingCommand
 from ixsearch.cli.strip_indexers import EXAMPLES, strip_indexers
 from ixsearch.patterns import (
     ModelIdentity,
@@ -34,13 +34,13 @@ def file(tmp_path: Path) -> Path:
 
 
 def app() -> typer.Typer:
-    made = typer.Typer(cls=ReportingGroup, rich_markup_mode=None)
+    made = typer.Typer(rich_markup_mode=None)
 
     @made.callback()
     def options(debug: bool = False) -> None:
         pass
 
-    made.command(epilog=EXAMPLES)(strip_indexers)
+    made.command(cls=ReportingCommand, epilog=EXAMPLES)(strip_indexers)
     return made
 
 

@@ -5,14 +5,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from ixsearch.cli.app import app
-from ixsearch.cli.errors import ReportingGroup
+from ixsearch.cli.errors import ReportingCommand
 from ixsearch.patterns import (
     IxsearchError,
     ModelIdentity,
@@ -221,18 +221,18 @@ def test_usage(file: Path) -> None:
 
 
 def failing_app() -> typer.Typer:
-    other = typer.Typer(cls=ReportingGroup, pretty_exceptions_show_locals=False)
+    other = typer.Typer(pretty_exceptions_show_locals=False)
 
     @other.callback()
     def options(debug: bool = False) -> None:
         pass
 
-    @other.command()
-    def user() -> None:
+    @other.command(cls=ReportingCommand)
+    def user(as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
         raise IxsearchError("no such model: give a folder")
 
-    @other.command()
-    def bug() -> None:
+    @other.command(cls=ReportingCommand)
+    def bug(as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
         {}["key"]
 
     return other
@@ -254,6 +254,41 @@ def test_an_error_is_a_message_and_a_traceback_only_with_debug(
     assert result.exit_code == 1 and result.stdout == ""
     assert said in result.stderr
     assert ("Traceback" in result.stderr) == traceback
+
+
+@pytest.mark.parametrize("command", ["user", "bug"])
+def test_with_json_an_error_is_an_object_too(command: str) -> None:
+    result = CliRunner().invoke(failing_app(), [command, "--json"])
+    said = json.loads(result.stdout)
+    assert (result.exit_code, said["ok"], said["findings"]) == (1, False, [])
+    assert result.stderr.removeprefix("error: ").startswith(said["error"])
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("validate", "{}/absent.yaml"),
+        ("show", "{}/absent.yaml"),
+        ("export", "{}/absent.yaml", "--out", "{}/out"),
+        ("evaluate", "--pattern", "{}/absent.yaml"),
+        ("compare", "{}/absent.yaml", "FFSS"),
+        ("strip-indexers", "{}/absent", "FFSS", "{}/out"),
+        ("optimize", "{}/absent", "--out", "{}/out"),
+        ("worker", "--storage", "{}/absent.db", "--idle-timeout", "0"),
+        ("tasks", "{}/absent"),
+        ("inspect", "{}/absent"),
+    ],
+)
+def test_every_command_has_an_error_as_json_on_stdout(args: tuple[str, ...], tmp_path) -> None:
+    code, said = run_json(*(arg.replace("{}", str(tmp_path)) for arg in args))
+    assert (code, said["ok"]) == (1, False)
+    assert "absent" in json.dumps(said)
+
+
+def test_wrong_usage_leaves_stdout_empty() -> None:
+    for args in (["validate", "FFSS", "--pp", "0"], ["optimize", "--budget", "half"]):
+        code, out, err = run(*args, "--json")
+        assert (code, out) == (2, "") and err
 
 
 def ixsearch(*args: str, **options: Any) -> subprocess.Popen[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
@@ -14,8 +15,11 @@ pytestmark = pytest.mark.usefixtures("no_search")
 
 
 def test_json_does_not_change_how_an_error_is_said(tmp_path):
-    text = refused("optimize", tmp_path / "absent", "--json", "--out", tmp_path / "out")
-    all_of(text, "no such folder")
+    args = ("optimize", tmp_path / "absent", "--out", tmp_path / "out")
+    code, out, err = run(*args, "--json")
+    assert code == 1 and err == refused(*args)
+    assert err == f"error: {json.loads(out)['error']}\n"
+    all_of(err, "no such folder")
 
 
 def test_a_traceback_only_with_debug(tmp_path):
