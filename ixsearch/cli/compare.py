@@ -22,7 +22,7 @@ from ixsearch.cli.options import (
     Seed,
     Tolerance,
 )
-from ixsearch.cli.subject import sound_pattern
+from ixsearch.cli.subject import sound_patterns
 from ixsearch.job.locate import locate_model
 
 EXAMPLES = """\
@@ -30,6 +30,7 @@ EXAMPLES = """\
 Examples:
   ixsearch compare FFFFFFFFFFFFFFFF out/pattern.yaml
   ixsearch compare old.yaml new.yaml --model ./my-model --documents texts.jsonl
+  ixsearch compare old.yaml new.yaml --strict && ./deploy new.yaml
 """
 
 
@@ -53,15 +54,20 @@ def compare(
     latent_norm_eps: LatentNormEps = None,
     cache: Cache = "float",
     tolerance: Tolerance = 0.03,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Exit with 1 unless B is shown to be within the tolerance."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Say whether pattern B is within a tolerance of pattern A, and how sure that is.
 
-    Both answer the same questions of the held-out documents; docs/verdict.md explains the rest.
+    Both answer the same questions of the held-out documents; docs/verdict.md explains the rest. A
+    verdict is no failure: the exit code is 0 whatever it is, unless you ask for it with --strict.
     """
     with when_interrupted("interrupted: nothing was kept"):
         folder = locate_model(model)
-        patterns = [sound_pattern(text, folder).pattern for text in (a, b)]
+        patterns = sound_patterns({"pattern A": a, "pattern B": b}, folder)
 
         from ixsearch.job.sources import Sources, check_sources
 
@@ -86,6 +92,7 @@ def compare(
         from ixsearch.job.compare import compare as run
         from ixsearch.output.comparison import comparison_summary, print_comparison
         from ixsearch.output.progress import RunProgress
+        from ixsearch.verdict.finding import Finding
 
         with RunProgress(PHASES, bars=not as_json) as progress:
             found = run(*patterns, sources, progress, tolerance)
@@ -93,3 +100,5 @@ def compare(
         typer.echo(json.dumps(comparison_summary(found), allow_nan=False))
     else:
         print_comparison(Console(), found)
+    if strict and found.verdict.finding is not Finding.WITHIN:
+        raise typer.Exit(1)

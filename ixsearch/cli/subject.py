@@ -10,6 +10,7 @@ from ixsearch.patterns import (
     IxsearchError,
     ModelConfig,
     Options,
+    Pattern,
     PatternError,
     Place,
     Report,
@@ -47,6 +48,26 @@ def sound_pattern(given: str, model: Path) -> Report:
     if wrong or report.pattern is None:
         raise PatternError.of(wrong) if wrong else PatternError(f"{given} holds no pattern")
     return report
+
+
+def sound_patterns(given: dict[str, str], model: Path) -> list[Pattern]:
+    """Several patterns that must fit the model, by what the command line calls them.
+
+    Raises `PatternError` with all that is wrong, and with which of them.
+    """
+    sound: list[Pattern] = []
+    wrong: list[str] = []
+    findings: list[Finding] = []
+    for name, text in given.items():
+        try:
+            sound.append(sound_pattern(text, model).pattern)
+        except PatternError as error:
+            findings += error.findings
+            said = [str(f) if f.place else f"{text}: {f}" for f in error.findings]
+            wrong += [f"{name}: {line}" for line in said or [str(error)]]
+    if wrong:
+        raise PatternError("\n".join(wrong), tuple(findings))
+    return sound
 
 
 def _with(report: Report, findings: tuple[Finding, ...]) -> Report:

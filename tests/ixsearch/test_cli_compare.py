@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
+
+from ixsearch.verdict.finding import Finding
 
 from .job.small import LAYERS, run
 
@@ -52,6 +55,32 @@ def test_the_text_names_both_and_says_a_verdict(compare):
     code, out, _ = compare(A, B)
     assert code == 0 and A in out and B in out
     assert "The second against the first." in out and "held-out documents" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("verdict", list(Finding))
+def test_strict_makes_an_exit_code_of_the_verdict(compare, monkeypatch, verdict):
+    from ixsearch.job import compare as job
+
+    def judged(*args, **options):
+        judgement = judge(*args, **options)
+        (only,) = judgement.verdicts
+        return replace(judgement, verdicts=(replace(only, finding=verdict),))
+
+    judge = job.judge
+    monkeypatch.setattr(job, "judge", judged)
+    assert compare(A, B)[0] == 0
+    code, out, _ = compare(A, B, "--strict", "--json")
+    assert code == (0 if verdict is Finding.WITHIN else 1)
+    assert json.loads(out)["verdict"]["finding"] == verdict
+
+
+def test_a_refusal_says_which_of_the_two_is_wrong(compare, tmp_path):
+    (tmp_path / "b.yaml").write_text("schema: 1\npattern: FXSSS\n")
+    assert compare(A, "FSFS")[2].startswith("error: pattern B: FSFS: the pattern has 4 letters")
+    assert compare("FSFS", B)[2].startswith("error: pattern A: FSFS: the pattern has 4 letters")
+    first, *others = compare("FSFS", tmp_path / "b.yaml")[2].splitlines()
+    assert first.startswith("error: pattern A: FSFS: ")
+    assert others and all(f"pattern B: {tmp_path / 'b.yaml'}:" in line for line in others)
 
 
 @pytest.mark.parametrize(
