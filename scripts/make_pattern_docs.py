@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ixsearch.cli.engine_table import row_facts
-from ixsearch.cli.explain import example_text
+from ixsearch.cli.example_text import example_text
 from ixsearch.patterns import RULES
 from ixsearch.patterns.dialects import DIALECTS
 from ixsearch.patterns.rules import Rule

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
+from ixsearch.cli.wrapping import wrapped
 from ixsearch.patterns.dialects import DIALECTS, Dialect
 
 
@@ -47,7 +48,8 @@ def engines_json() -> dict[str, Any]:
 
 
 def _block(row: Dialect) -> list[str]:
-    return [row.name, *(f"  {what:<15}{said}" for what, said in row_facts(row))]
+    facts = (wrapped(f"  {what:<15}", said, " " * 17) for what, said in row_facts(row))
+    return [row.name, *(line for fact in facts for line in fact)]
 
 
 def _letters(row: Dialect) -> str:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import shlex
-import textwrap
 from difflib import get_close_matches
 from typing import Annotated
 
 import typer
 
+from ixsearch.cli.example_text import example_text
 from ixsearch.cli.options import Json
+from ixsearch.cli.wrapping import one_line, text_width, wrapped
 from ixsearch.patterns import RULES
-from ixsearch.patterns.rules import Example, Rule
+from ixsearch.patterns.rules import Rule
 
 EXAMPLES = """\
 \b
@@ -21,9 +21,6 @@ Examples:
   ixsearch explain first-layer    (any part of a name finds it)
   ixsearch explain --engines
 """
-
-MOST_LINES = 14
-MOST_COLUMNS = 240
 
 
 def explain(
@@ -48,7 +45,7 @@ def explain(
     elif len(rules) == 1:
         typer.echo(rule_text(rules[0]))
     else:
-        typer.echo("\n".join(f"{r.code}  {r.level:<7}  {r.name:<24} {r.title}" for r in rules))
+        typer.echo("\n".join(line for rule in rules for line in _listed(rule)))
 
 
 def find_rules(given: str) -> list[Rule]:
@@ -66,31 +63,19 @@ def find_rules(given: str) -> list[Rule]:
     raise typer.BadParameter(f"no finding {given!r}: {hint}", param_hint="CODE")
 
 
+def _listed(rule: Rule) -> list[str]:
+    head = f"{rule.code}  {rule.level:<7}  {rule.name:<24} "
+    return one_line(head, rule.title, " " * len(head))
+
+
 def rule_text(rule: Rule) -> str:
-    """The long text, for a terminal."""
-    parts = [f"{rule.code} ({rule.level}): {rule.title}", textwrap.fill(rule.why, 88)]
-    if rule.more:
-        parts.append(textwrap.fill(rule.more, 88))
-    parts += [f"Bad:\n{example_text(rule.bad)}", f"Good:\n{example_text(rule.good)}"]
+    """The long text, for people."""
+    width = text_width()
+    prose = [f"{rule.code} ({rule.level}): {rule.title}", rule.why, rule.more]
+    parts = ["\n".join(wrapped("", text, "", width)) for text in prose if text]
+    for title, example in (("Bad", rule.bad), ("Good", rule.good)):
+        parts.append(f"{title}:\n{example_text(example, width)}")
     return "\n\n".join(parts)
-
-
-def example_text(example: Example) -> str:
-    """The files and the command of an example, indented."""
-    lines = []
-    for name, text in example.files:
-        lines.append(f"  {name}:")
-        shown = text.splitlines()[:MOST_LINES]
-        lines += [f"    {_line(said)}" for said in shown]
-        if len(text.splitlines()) > MOST_LINES:
-            lines.append("    ...")
-    words = shlex.split(example.arguments)
-    return "\n".join([*lines, f"  $ ixsearch validate {shlex.join(words)}"])
-
-
-def _line(text: str) -> str:
-    text = text if len(text) <= MOST_COLUMNS else text[:MOST_COLUMNS] + " ..."
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def rule_json(rule: Rule) -> dict[str, object]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 
+from ixsearch.cli.wrapping import one_line, wrapped
 from ixsearch.patterns import Finding, Pattern, Report, Resolved
-
-WIDTH = 96
 
 
 def report_text(report: Report, strict: bool = False) -> str:
@@ -48,7 +46,8 @@ def _model(report: Report) -> list[str]:
     else:
         weights = f"indexers on {len(owners)} layers"
     layers = f"{model.num_hidden_layers} layers{mtp}"
-    return [f"  model    {model.source}: {model.architecture}, {layers}, {weights}"]
+    said = f"{model.architecture}, {layers}, {weights}"
+    return wrapped(f"  model    {model.source}: ", said, " " * 11)
 
 
 def _pattern(letters: str) -> list[str]:
@@ -66,11 +65,11 @@ def _runs(report: Report) -> list[str]:
     for letters, runs in engines.items():
         names = ", ".join(run.dialect.name for run in runs)
         if letters.startswith("! "):
-            lines += _wrapped("  fails    ", f"{names}: {letters[2:]}")
+            lines += wrapped("  fails    ", f"{names}: {letters[2:]}", " " * 11)
             continue
         same = " (as written)" if letters == report.letters else ""
         lines += [f"  runs     {_clip(letters)}{same}", *_shape(letters)]
-        lines += _wrapped("           in ", names, "              ")
+        lines += wrapped("           in ", names, "              ")
     return lines
 
 
@@ -83,7 +82,7 @@ def _shape(letters: str) -> list[str]:
     lines = [f"           {count}"]
     if letters.startswith("F") and "S" in letters:
         groups = "  ".join(span(group) for group in Pattern(letters).index_groups())
-        lines += _wrapped("           groups ", groups, " " * 18)
+        lines += wrapped("           groups ", groups, " " * 18)
     return lines
 
 
@@ -94,10 +93,10 @@ def span(layers: range) -> str:
 
 def _finding(finding: Finding) -> Iterable[str]:
     where = f"{finding.place}: " if finding.place else ""
-    yield f"{where}{finding.level} {finding.code}: {finding.text}"
-    yield from _wrapped("    why:  ", finding.rule.why, " " * 10)
+    yield from one_line(where, f"{finding.level} {finding.code}: {finding.text}", "    ")
+    yield from wrapped("    why:  ", finding.rule.why, " " * 10)
     if finding.mend:
-        yield from _wrapped("    mend: ", finding.mend, " " * 10)
+        yield from wrapped("    mend: ", finding.mend, " " * 10)
 
 
 def _verdict(report: Report, strict: bool) -> str:
@@ -114,15 +113,3 @@ def _verdict(report: Report, strict: bool) -> str:
 def _clip(letters: str) -> str:
     shown = "".join(c if c.isprintable() else "?" for c in letters[:300])
     return shown + (f"... ({len(letters)} letters)" if len(letters) > 300 else "")
-
-
-def _wrapped(head: str, text: str, indent: str = " " * 11) -> list[str]:
-    """Paths and options stay whole, to be copied."""
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=head,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ixsearch.cli.options import Json, Model
+from ixsearch.cli.wrapping import wrapped
 from ixsearch.tasks.sizes import LONG_QUESTIONS
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _cells(figures: TaskFigures) -> tuple[str, ...]:
 
 
 def _indent(text: str) -> list[str]:
-    return textwrap.wrap(text, 88, initial_indent="  ", subsequent_indent="  ")
+    return wrapped("  ", text, "  ")
 
 
 def _write(

@@ -21,7 +21,7 @@ def checkpoint(
 ) -> tuple[tuple[str, str], ...]:
     """The files of a checkpoint `model` whose layers `owners` have indexers."""
     names = [f"model.layers.{i}.self_attn.indexer.wk.weight" for i in owners]
-    index = {"weight_map": dict.fromkeys(names, "model-00001-of-00001.safetensors")}
+    index = {"weight_map": dict.fromkeys(names, "model.safetensors")}
     return (
         ("model/config.json", json.dumps(CONFIG | keys)),
         ("model/model.safetensors.index.json", json.dumps(index)),

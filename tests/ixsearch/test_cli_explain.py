@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
 
 from ixsearch.cli.app import app
+from ixsearch.cli.example_text import example_text
 from ixsearch.cli.explain import EXAMPLES
 from ixsearch.patterns import RULES
 from ixsearch.patterns.dialects import DIALECTS
+from ixsearch.patterns.rules import Rule
 
 
 def run(*args: str) -> tuple[int, str, str]:
@@ -44,6 +47,36 @@ def test_part_of_a_name_finds_all_that_have_it() -> None:
 def test_an_unknown_code_is_wrong_usage(given: str, hint: str) -> None:
     code, _, err = run(given)
     assert code == 2 and hint in " ".join(err.split())
+
+
+FILE = re.compile(r"^  (\S+):\n((?:    .*\n)*)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("width", [40, 88])
+@pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.code)
+def test_json_in_an_example_is_shown_whole(rule: Rule, width: int) -> None:
+    """But for the one that is about its length."""
+    for example in (rule.bad, rule.good):
+        shown = dict(FILE.findall(example_text(example, width)))
+        for name, text in example.files:
+            if name.endswith(".json") and len(text) < 10_000:
+                assert json.loads(shown[name]) == json.loads(text), name
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+@pytest.mark.parametrize("code", RULES)
+def test_it_is_wrapped_at_the_width_of_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, code: str, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for line in run(code)[1].splitlines():
+        is_whole = line.startswith("  $") or re.match('    [^{"]', line) or " " not in line.strip()
+        assert len(line) <= columns or is_whole or "characters)" in line
+
+
+def test_what_is_cut_says_how_much_there_is() -> None:
+    assert "(160,000 lines)" in run("IX003")[1]
+    assert "characters)" in run("IX108")[1]
 
 
 def test_json() -> None:

@@ -186,6 +186,43 @@ def test_a_slip_in_a_file_of_letters_is_told_precisely(
     assert said["format"] == "letters"
 
 
+WORDS = "a long name, with blanks"
+
+
+@pytest.mark.parametrize("columns", ["64", "80"])
+def test_prose_is_wrapped_and_what_is_copied_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    letters = "FFFSSFFSFFSFSSFFSFFSSFFSSFSFFSFSSFFSFFSFFFSSFFSFSSFFSFFSSFFSF"
+    path = tmp_path / f"{WORDS}.txt"
+    path.write_text(letters)
+    code, out, _ = run("validate", path, "--model", "deepseek-v3.2", "--engine", "vllm==0.28")
+    lines = out.splitlines()
+    assert code == 0 and f"  pattern  {letters}" in lines and lines[0] == f"{path}: letters"
+    prose = [line for line in lines if WORDS not in line and letters not in line]
+    assert len(prose) > 5 and max(map(len, prose)) <= int(columns)
+
+
+def test_a_finding_is_one_line_where_it_is_no_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`file:line:col: level code: message`, for grep."""
+    monkeypatch.setenv("COLUMNS", "40")
+    path = tmp_path / f"{WORDS}.txt"
+    path.write_text("FFSSFSSS")
+    code, out, _ = run("validate", path, "--model", "deepseek-v3.2")
+    wanted = "error IX201: the pattern has 8 letters, the model 61 layers"
+    assert code == 1 and f"{path}:1:1: {wanted}" in out.splitlines()
+
+
+def test_commands_are_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = "`ixsearch evaluate MODEL --pattern ...`"
+    for columns in range(40, 90, 3):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        assert command in run("validate", "FSSSSSSSS")[1]
+
+
 def test_a_folder_points_to_the_file_in_it(file: Path) -> None:
     code, out, _ = run("validate", file.parent)
     assert code == 1 and f"give {file}" in " ".join(out.split())
