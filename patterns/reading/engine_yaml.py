@@ -89,7 +89,7 @@ def _dotted(
 ) -> Reading:
     node = entry.node
     value = value_of(node)
-    if value is None or isinstance(value, bool | list):
+    if reading.engine == OPTIONS[VLLM] and (value is None or isinstance(value, bool | list)):
         kind = "true or false" if isinstance(value, bool) else node.describe()
         said = f"{kind} stands behind a dotted key"
         found.add("IX306", node.place, said, "write hf-overrides as a mapping")

@@ -59,7 +59,7 @@ RULES = (
         "switch-missing",
         "error",
         "The engine reads a pattern only with use_index_cache",
-        "Without it all layers are F there, silently.",
+        "The keys of a pattern do nothing then, and nothing says so.",
         bad=_json('{"index_topk_pattern": "FFSSFSSS"}', "--engine vllm==0.22.0"),
         good=_json(PATTERN, "--engine vllm==0.22.0"),
         more="vLLM 0.22 and ATOM ask for it; for others it does no harm.",
@@ -78,8 +78,8 @@ RULES = (
         "cannot-load",
         "error",
         "The engine cannot load this checkpoint with this pattern",
-        "It builds no indexer on S layers, and its loader raises KeyError when the checkpoint has"
-        " indexer weights for them. Those of DeepSeek-V3.2, GLM-5 and GLM-5.1 have.",
+        "It builds no indexer on S layers, and its loader stops on weights for one. Those of"
+        " DeepSeek-V3.2, GLM-5 and GLM-5.1 have them on all layers.",
         bad=Example("FFSSFSSS --model model --engine vllm==0.33.0", MODEL),
         good=Example("FFSSFSSS --model model --engine vllm==0.28.0", MODEL),
         more="vLLM 0.24 is so, and 0.29 to 0.33 on CUDA. `ixsearch strip-indexers MODEL"
@@ -105,8 +105,7 @@ RULES = (
         "first-layer-unfilled",
         "error",
         "In this engine layer 0 becomes S",
-        "There is no earlier layer to share with: it crashes, or reads a buffer that nobody has"
-        " written.",
+        "It has no earlier layer to share with.",
         bad=Example(
             "model --engine transformers==5.24.0",
             checkpoint(**GLM_KEYS, index_topk_freq=4, index_skip_topk_offset=0),
@@ -155,13 +154,14 @@ RULES = (
         "depends-on-model",
         "warning",
         "Whether the engine reads this depends on the model, which is not known",
-        "SGLang 0.5.20 and later reads indexer_types first, and the configuration class of GLM"
-        " models fills that in: index_topk_pattern is then ignored, silently.",
+        "It reads indexer_types first, which the configuration class of GLM models fills in: other"
+        " keys are then ignored, silently.",
         bad=Example(
             "overrides.json --engine sglang==0.5.23",
             (("overrides.json", '{"index_topk_pattern": "FFSSFSSS"}'),),
         ),
         good=_json('{"index_topk_pattern": "FFSSFSSS"}', "--engine sglang==0.5.23"),
+        more="SGLang 0.5.20 and later is so.",
     ),
     Rule(
         "IX413",

@@ -149,7 +149,8 @@ RULES = (
         "unknown-key",
         "error",
         "A key is not known",
-        "Engines ignore a key that they do not know, so a slip of the pen switches nothing on.",
+        "Engines ignore a key that they do not know, or stop on it: a slip of the pen switches"
+        " nothing on.",
         bad=_file("hf-overrides:\n  index_topk_patern: FFSS\n  use_index_cache: true\n", "v.yaml"),
         good=GOOD_VLLM,
         more="In pattern.yaml every key that the schema does not have; in overrides and"
@@ -169,7 +170,7 @@ RULES = (
         "yaml-trap",
         "error",
         "YAML does not read this as it looks",
-        "PyYAML, which vLLM and SGLang use, follows YAML 1.1: there no and off are booleans, 1e-3"
+        "PyYAML, which engines use, follows YAML 1.1: there no and off are booleans, 1e-3"
         " is a string, 010 is eight and 1:30 is ninety. YAML 1.2 readers differ.",
         bad=_file("hf-overrides: {use_index_cache: true, index_topk_freq: 1e0}\n", "vllm.yaml"),
         good=_file("hf-overrides: {use_index_cache: true, index_topk_freq: 1}\n", "vllm.yaml"),

@@ -17,25 +17,25 @@ RULES = (
         "contradiction",
         "error",
         "Two keys say different patterns",
-        "Engines differ in which they read: SGLang and transformers take indexer_types first, vLLM"
-        " never looks at it.",
+        "Engines differ in which of them they read.",
         bad=_json(
             '{"index_topk_pattern": "FFSS", "indexer_types": ["full", "shared", "full", "shared"]}'
         ),
         good=_json(
             '{"index_topk_pattern": "FFSS", "indexer_types": ["full", "full", "shared", "shared"]}'
         ),
+        more="SGLang and transformers take indexer_types first, vLLM never looks at it.",
     ),
     Rule(
         "IX302",
         "frequency-differs",
         "warning",
         "Engines make different patterns of this frequency and offset",
-        "ATOM counts the offset one layer later than all others, vLLM 0.22 does not read it, and"
-        " some default to another one.",
+        "They count the offset from another layer, do not read it, or default to another one.",
         bad=_json('{"index_topk_freq": 4, "index_skip_topk_offset": 3}', "--model model"),
         good=_json('{"use_index_cache": true, "index_topk_pattern": "FFFSSSFS"}', "--model model"),
-        more="Frequency 4 with offset 3: F at 0, 1, 2, 6, 10 in vLLM, SGLang and transformers, at"
+        more="ATOM counts the offset one layer later than all others, vLLM 0.22 does not read it."
+        " Frequency 4 with offset 3: F at 0, 1, 2, 6, 10 in vLLM, SGLang and transformers, at"
         " 0, 1, 2, 3, 7, 11 in ATOM. Write the letters instead; `ixsearch export` always does.",
     ),
     Rule(
@@ -43,18 +43,19 @@ RULES = (
         "frequency-invalid",
         "error",
         "index_topk_freq or index_skip_topk_offset is no usable number",
-        "0 is a division by zero in vLLM, null and strings a TypeError; transformers takes 0 and"
-        " negative numbers for 1, which shares nothing; an offset below 1 makes layer 0 S.",
+        "Some engines stop on it; others take it for 1, which shares nothing, or make layer 0 S of"
+        " an offset below 1.",
         bad=_json('{"index_topk_freq": 0}'),
         good=_json('{"index_topk_freq": 1}'),
+        more="0 is a division by zero in vLLM, null and strings a TypeError; transformers takes 0"
+        " and negative numbers for 1.",
     ),
     Rule(
         "IX304",
         "no-pattern",
         "info",
         "No pattern is set",
-        "What runs is what the model's own config.json says; where that says nothing, nothing is"
-        " shared.",
+        "Where that sets none either, nothing is shared.",
         bad=Example("model", MODEL),
         good=Example("FFSSFSSS --model model", MODEL),
     ),

@@ -44,7 +44,7 @@ RULES = (
         "look-alike-letter",
         "error",
         "A letter only looks like F or S",
-        "It is another character to every engine: F, silently, in vLLM and SGLang.",
+        "It is another character to every engine, and most take it for F, silently.",
         bad=Example("FFЅSFSSS"),
         good=GOOD,
         more="Such as Cyrillic dze (U+0405) or full-width letters, which come with text copied from"
@@ -59,27 +59,25 @@ RULES = (
         bad=Example("'FFSS FSSS'"),
         good=GOOD,
         more="Blanks, commas, zero-width spaces, soft hyphens, byte order marks. The layer that the"
-        " character lands on is F in vLLM and SGLang, and every layer behind it gets the letter of"
-        " its neighbour.",
+        " character lands on is F in vLLM, SGLang and TensorRT-LLM.",
     ),
     Rule(
         "IX106",
         "first-layer-shared",
         "error",
         "Layer 0 is S",
-        "There is no earlier layer to share with. vLLM reads a buffer that nobody has written, and"
-        " answers with noise; others crash.",
+        "Engines crash, or read a buffer that nobody has written and answer with noise.",
         bad=Example("SFSSFSSS"),
         good=GOOD,
         more="transformers raises ValueError in the first forward, SGLang fails on the missing"
-        " indices, vLLM checks nothing.",
+        " indices, vLLM checks nothing; TensorRT-LLM makes layer 0 F, with a warning.",
     ),
     Rule(
         "IX107",
         "nothing-shared",
         "info",
         "All layers are F",
-        "Nothing is shared: this is the plain model, at its plain speed.",
+        "It has the plain model's quality, and its speed.",
         bad=Example("FFFFFFFF"),
         good=GOOD,
     ),

@@ -39,8 +39,8 @@ RULES = (
         "wrong-length",
         "error",
         "The pattern has not one letter a layer",
-        "Where letters are missing vLLM and SGLang take F, where there are too many they drop them;"
-        " neither says so. All of the pattern may belong to another model.",
+        "Most engines take missing letters for F and drop those that are too many, and none says"
+        " so. All of the pattern may belong to another model.",
         bad=Example("FFSSFS --model model", MODEL),
         good=Example("FFSSFSSS --model model", MODEL),
         more="SGLang up to 0.5.12 stops with an IndexError, transformers when it builds the layer.",
@@ -50,10 +50,12 @@ RULES = (
         "mtp-letters",
         "error",
         "The pattern has letters for the MTP layers too",
-        "A pattern covers num_hidden_layers. MTP layers always run their own indexer; vLLM 0.22"
-        " would let a letter S reach one, which then reads a buffer that it never wrote.",
+        "MTP layers always run their own indexer. A letter S that reached one would make it read a"
+        " buffer that it never wrote.",
         bad=Example("FFSSFSSSF --model model", MODEL),
         good=Example("FFSSFSSS --model model", MODEL),
+        more="A pattern covers num_hidden_layers. vLLM 0.22 gives letters behind them to MTP"
+        " layers.",
     ),
     Rule(
         "IX203",
@@ -118,7 +120,7 @@ RULES = (
         "warning",
         "This is the published pattern of another model, or a piece of it",
         "It was never searched on this one. The example for 61 layers in vLLM's manual is the first"
-        " 61 letters of the pattern for GLM-5's 78.",
+        " 61 letters of that for GLM-5's 78.",
         bad=Example(f"{GLM_5_HALF[:61]} --model deepseek-v3.2"),
         good=Example(f"{GOOD_61} --model deepseek-v3.2"),
     ),
@@ -160,12 +162,12 @@ RULES = (
         "stage-starts-shared",
         "error",
         "A pipeline stage begins with an S layer",
-        "The indices of the stage before do not reach it: vLLM reads a buffer that nobody has"
-        " written, without a word (vLLM RFC 50853, vllm-ascend 10232); others stop.",
+        "The indices of the stage before do not reach it.",
         bad=Example("FFSSFSSS --model model --pp 4 --engine vllm==0.28.0", MODEL),
         good=Example("FFSSFSFS --model model --pp-partition 4,2,2 --engine vllm==0.28.0", MODEL),
-        more="An engine that sends the indices on is not blamed. Mend: make the stage's first layer"
-        " F, or move the stages with VLLM_PP_LAYER_PARTITION or SGLANG_PP_LAYER_PARTITION.",
+        more="An engine that sends the indices on is not blamed. vLLM reads a buffer that nobody"
+        " has written, without a word (RFC 50853, vllm-ascend 10232). Mend: make the stage's first"
+        " layer F, or move the stages with VLLM_PP_LAYER_PARTITION or SGLANG_PP_LAYER_PARTITION.",
     ),
     Rule(
         "IX213",
