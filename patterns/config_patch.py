@@ -6,6 +6,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from ixsearch.patterns.counting import counted
 from ixsearch.patterns.dialects.keys import FREQUENCY_KEYS, is_nested
 from ixsearch.patterns.errors import PatternError
 from ixsearch.patterns.export.spelling import has_types
@@ -24,7 +25,7 @@ def patched_config(values: Mapping[str, Any], pattern: Pattern) -> dict[str, Any
     layers = own.get("num_hidden_layers")
     if layers != len(pattern):
         raise PatternError(
-            f"the pattern has {len(pattern)} letters, the config says num_hidden_layers"
+            f"the pattern has {counted(len(pattern), 'letter')}, the config says num_hidden_layers"
             f" {clip(layers)}: write one letter a layer, without MTP layers"
         )
     for key in FREQUENCY_KEYS:

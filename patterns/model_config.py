@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ixsearch.patterns.checkpoint_names import layers_with_indexer, tensor_names
+from ixsearch.patterns.counting import counted
 from ixsearch.patterns.dialects.keys import NEST, PATTERN_KEYS, is_nested, model_values
 from ixsearch.patterns.errors import ModelError, PatternError
 from ixsearch.patterns.findings import clip
@@ -134,7 +135,7 @@ def _spelled_out(key: str, value: Any, num_layers: int) -> Pattern:
     except PatternError as error:
         raise PatternError(f"{key}: {error}") from None
     if len(pattern) != num_layers:
-        message = f"{key} has {len(pattern)} entries, the model {num_layers} layers"
+        message = f"{key} is for {counted(len(pattern), 'layer')}, the model has {num_layers:,}"
         raise PatternError(f"{message}: write one a layer, without MTP layers")
     return pattern
 

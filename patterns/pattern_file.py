@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ixsearch.patterns.counting import counted
 from ixsearch.patterns.errors import PatternError
 from ixsearch.patterns.fields import Fields
 from ixsearch.patterns.findings import Collector, Place
@@ -155,7 +156,8 @@ def _letters_hold(fields: Fields, node: Node, model: ModelIdentity | None, text:
 def _length_problem(letters: str, num_layers: int) -> str:
     if not num_layers or len(letters) == num_layers:
         return ""
-    return f"the pattern has {len(letters)} letters, the model {num_layers} layers"
+    given, wanted = counted(len(letters), "letter"), counted(num_layers, "layer")
+    return f"the pattern has {given}, the model {wanted}"
 
 
 def _take_model(fields: Fields | None) -> ModelIdentity | None:

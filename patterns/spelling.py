@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from ixsearch.patterns.counting import agreeing, named_layers
+
 MAX_SORTS = 5
 """So many different wrong characters are named; a pattern with more is no pattern."""
 
@@ -52,8 +54,7 @@ def is_other_text(text: str) -> bool:
 
 
 def _wrong_letter(letter: str, layers: list[int]) -> Misspelling:
-    shown = ", ".join(map(str, layers[:4])) + (f" and {len(layers) - 4} more" if layers[4:] else "")
-    subject = f"layer {shown} is" if len(layers) == 1 else f"layers {shown} are"
+    subject = f"{named_layers(layers, most=4)} {agreeing(len(layers), 'is', 'are')}"
     code, mend = _kind(letter)
     return Misspelling(code, layers[0], f"{subject} {_name(letter)}", mend)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from ixsearch.patterns.counting import counted
 from ixsearch.patterns.dialects import Dialect, Split
 
 
@@ -24,11 +25,12 @@ class Stages:
         """Why they do not fit so many layers; '' when they do."""
         if self.sizes and sum(self.sizes) != layers:
             parts = " + ".join(map(str, self.sizes))
-            return f"the partition {parts} = {sum(self.sizes)}, the model has {layers} layers"
+            there = counted(layers, "layer")
+            return f"the partition {parts} = {sum(self.sizes)}, the model has {there}"
         if self.sizes and min(self.sizes) < 1:
-            return f"a stage of the partition has {min(self.sizes)} layers"
+            return f"a stage of the partition has {counted(min(self.sizes), 'layer')}"
         if self.count > layers:
-            return f"{self.count} stages for {layers} layers"
+            return f"{counted(self.count, 'stage')} for {counted(layers, 'layer')}"
         return ""
 
     def starts(self, layers: int, split: Split) -> tuple[int, ...]:

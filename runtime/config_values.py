@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ixsearch.patterns import ModelError
+from ixsearch.patterns.counting import counted
 from ixsearch.patterns.findings import clip
 
 MAX_SIZE = 2**31 - 1
@@ -95,7 +96,8 @@ class Values:
         if not isinstance(value, list):
             raise self.wrong(key, f"a list of {' or '.join(known)}, one a layer, is needed")
         if layers is not None and len(value) != layers:
-            raise self.error(f"{key} has {len(value)} entries for {layers} layers: write one each")
+            said = f"{key} is a list of {len(value)} for {counted(layers, 'layer')}"
+            raise self.error(f"{said}: write one each")
         for layer, word in enumerate(value):
             if word not in known:
                 raise self.error(

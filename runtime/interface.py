@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.patterns.counting import counted
 from ixsearch.runtime.whole_numbers import is_whole
 
 Progress = Callable[[float], None]
@@ -33,7 +34,8 @@ class Document:
 
     def __post_init__(self) -> None:
         if len(self.tokens) < 2:
-            raise IxsearchError(f"document {self.name} has {len(self.tokens)} tokens: 2 are needed")
+            length = counted(len(self.tokens), "token")
+            raise IxsearchError(f"document {self.name} has {length}: 2 are needed")
         for start, stop in self.answers:
             if not 1 <= start < stop <= len(self.tokens):
                 raise IxsearchError(

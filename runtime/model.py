@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from ixsearch.patterns import Pattern, PatternError
+from ixsearch.patterns.counting import counted, named_layers
 from ixsearch.patterns.findings import clip
 from ixsearch.runtime.attention import Attention
 from ixsearch.runtime.cache import LayerCache, PagedCache
@@ -178,13 +179,14 @@ class DsaModel:
             raise PatternError(f"{clip(pattern)} is no Pattern: write Pattern('FFSF...')")
         if len(pattern) != len(self.layers):
             raise PatternError(
-                f"pattern {pattern} has {len(pattern)} letters for {len(self.layers)} layers"
+                f"pattern {pattern} has {counted(len(pattern), 'letter')} for"
+                f" {counted(len(self.layers), 'layer')}"
             )
         without = sorted(set(pattern.full_layers) - set(self.indexer_layers))
         if without:
             raise PatternError(
-                f"pattern {pattern} has F at layers {without}, for which the checkpoint has no"
-                " indexer weights: they can only be S"
+                f"pattern {pattern} has F at {named_layers(without)}, for which the checkpoint"
+                " has no indexer weights: write S there"
             )
 
     def embed(self, tokens_T: torch.Tensor) -> torch.Tensor:

@@ -11,6 +11,7 @@ from typing import Protocol
 import torch
 
 from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.patterns.counting import counted
 from ixsearch.patterns.findings import clip
 from ixsearch.runtime.attention import MissingSourceError
 from ixsearch.runtime.indexer import TopK
@@ -133,7 +134,8 @@ def checked_sources(sources: Sequence[int], pattern: Pattern) -> Sources:
             f"sources are {clip(sources)}: the number of a layer for each is needed"
         )
     if len(sources) != len(pattern):
-        raise IxsearchError(f"{len(sources)} sources for the {len(pattern)} layers of {pattern}")
+        given = counted(len(sources), "source")
+        raise IxsearchError(f"{given} for the {counted(len(pattern), 'layer')} of {pattern}")
     for layer, source in enumerate(sources):
         if not 0 <= source <= layer:
             raise IxsearchError(f"layer {layer} cannot read layer {source}: it has not run yet")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ixsearch.patterns.counting import agreeing, counted
 from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.name_ranges import shortened
 from ixsearch.runtime.shards import CheckpointError, Problem, Shards
@@ -160,7 +161,7 @@ def _message(shards: Shards, problems: list[Problem]) -> str:
     files = [p for p in problems if p.of_file]
     tensors = [p for p in problems if not p.of_file]
     counts = [f"{len(files)} of its files cannot be read"] if files else []
-    said = "1 tensor does" if len(tensors) == 1 else f"{len(tensors)} tensors do"
+    said = f"{counted(len(tensors), 'tensor')} {agreeing(len(tensors), 'does', 'do')}"
     counts += [f"{said} not fit config.json"] if tensors else []
     lines = [f"{p.subject} {p.what}" for p in files]
     same: dict[str, list[str]] = {}

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ixsearch.patterns import Stages
+from ixsearch.patterns.counting import counted
 from ixsearch.patterns.dialects import EngineError, EngineSpec, parse_engine, rows_of
 
 Engines = Annotated[
@@ -54,9 +55,10 @@ def read_stages(count: int | None, partition: str | None) -> Stages | None:
         hint = f"{partition!r} is no list of numbers: write 38,40"
         raise typer.BadParameter(hint, param_hint="--pp-partition") from None
     if min(sizes) < 1:
-        hint = f"a stage of {min(sizes)} layers: give each at least one"
+        hint = f"a stage of {counted(min(sizes), 'layer')}: give each at least one"
         raise typer.BadParameter(hint, param_hint="--pp-partition")
     if count is not None and count != len(sizes):
-        hint = f"--pp {count} and {len(sizes)} stages in --pp-partition"
+        stages = counted(len(sizes), "stage")
+        hint = f"--pp {count} and {stages} in --pp-partition: leave --pp out"
         raise typer.BadParameter(hint, param_hint="--pp-partition")
     return Stages.of(sizes)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ixsearch.cli.wrapping import one_line, wrapped
 from ixsearch.patterns import Finding, Pattern, Report, Resolved
+from ixsearch.patterns.counting import counted
 
 
 def report_text(report: Report, strict: bool = False) -> str:
@@ -44,8 +45,8 @@ def _model(report: Report) -> list[str]:
     elif len(owners) == model.num_hidden_layers:
         weights = "an indexer on every layer"
     else:
-        weights = f"indexers on {len(owners)} layers"
-    layers = f"{model.num_hidden_layers} layers{mtp}"
+        weights = f"indexers on {counted(len(owners), 'layer')}"
+    layers = f"{counted(model.num_hidden_layers, 'layer')}{mtp}"
     said = f"{model.architecture}, {layers}, {weights}"
     return wrapped(f"  model    {model.source}: ", said, " " * 11)
 
@@ -78,7 +79,8 @@ def _shape(letters: str) -> list[str]:
         return []
     full = letters.count("F")
     share = full / len(letters)
-    count = f"{len(letters)} layers: {full} F, {len(letters) - full} S, retention {share:.2f}"
+    layers = counted(len(letters), "layer")
+    count = f"{layers}: {full} F, {len(letters) - full} S, retention {share:.2f}"
     lines = [f"           {count}"]
     if letters.startswith("F") and "S" in letters:
         groups = "  ".join(span(group) for group in Pattern(letters).index_groups())

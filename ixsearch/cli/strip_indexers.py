@@ -13,6 +13,7 @@ import typer
 from ixsearch.cli.interruption import when_interrupted
 from ixsearch.cli.options import Json
 from ixsearch.cli.subject import sound_pattern
+from ixsearch.patterns.counting import counted
 
 if TYPE_CHECKING:
     from ixsearch.runtime.strip_indexers import Stripped
@@ -85,7 +86,7 @@ def to_text(stripped: Stripped, destination: Path) -> str:
         "left out": stripped.shards_dropped,
     }
     return (
-        f"{destination}: without the indexers of {len(stripped.layers)} S layers,"
-        f" {stripped.tensors_dropped} tensors of {stripped.bytes_saved:,} bytes\n"
+        f"{destination}: without the indexers of {counted(len(stripped.layers), 'S layer')},"
+        f" {counted(stripped.tensors_dropped, 'tensor')}, {stripped.bytes_saved:,} bytes in all\n"
         f"shards: {', '.join(f'{count} {how}' for how, count in shards.items() if count)}"
     )

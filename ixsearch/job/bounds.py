@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ixsearch.patterns import UsageError
-from ixsearch.patterns.layer_list import layer_ranges
+from ixsearch.patterns.counting import agreeing, named_layers
 from ixsearch.search.constraints import Constraints
 
 
@@ -28,8 +28,8 @@ def check_pins(constraints: Constraints) -> None:
         )
     if both := set(constraints.pin_full) & set(constraints.pin_shared):
         raise UsageError(
-            f"layers {layer_ranges(sorted(both))} are pinned both F and S:"
-            " take them out of --pin-full or out of --pin-shared"
+            f"{named_layers(sorted(both))} {agreeing(len(both), 'is', 'are')} pinned both F and S:"
+            " take that out of --pin-full or out of --pin-shared"
         )
 
 

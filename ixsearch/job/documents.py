@@ -69,9 +69,10 @@ def from_file(path: Path, tokenizer: Tokenizer, model: ModelInfo, seed: int) -> 
 def _split(documents: Sequence[Document], seed: int, source: str) -> Split:
     distinct = list({d.digest: d for d in documents}.values())
     if len(distinct) < 2:
+        same = f"all {len(documents)} documents are the same"
         raise IxsearchError(
-            f"{source}: {len(distinct)} different documents: at least 2 are needed, since what the"
-            " search sees must not judge its result"
+            f"{source}: {same if len(documents) > 1 else 'there is one document'}: give at least 2"
+            " different ones, since what the search sees must not judge its result"
         )
     order = Random(seed).sample(range(len(distinct)), len(distinct))
     cut = min(max(1, round(len(distinct) * CALIBRATION_SHARE)), len(distinct) - 1)

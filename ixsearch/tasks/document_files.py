@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ixsearch.patterns import IxsearchError
+from ixsearch.patterns.counting import counted
 from ixsearch.results import DocumentSet
 from ixsearch.runtime.chat import ChatError
 from ixsearch.runtime.interface import Document
@@ -81,7 +82,7 @@ def _check(document: Document, place: str, max_tokens: int | None, vocab_size: i
     length = len(document.tokens)
     if max_tokens is not None and length > max_tokens:
         raise IxsearchError(
-            f"{place}: {length} tokens, and the model has {max_tokens} positions:"
+            f"{place}: {counted(length, 'token')}, and the model has {max_tokens:,} positions:"
             " shorten the document"
         )
     if vocab_size is not None and max(document.tokens) >= vocab_size:

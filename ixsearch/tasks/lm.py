@@ -9,6 +9,7 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
 
 from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.patterns.counting import counted
 from ixsearch.runtime.interface import Document, Engine, Progress, Request
 from ixsearch.runtime.tokenizer import Tokenizer
 
@@ -115,9 +116,9 @@ class EngineLM(LM):
         room = self.model.max_positions - len(prompt)
         if room < wish.max_new_tokens:
             raise IxsearchError(
-                f"a prompt of {len(prompt)} tokens and {wish.max_new_tokens} new ones do not fit in"
-                f" the model's {self.model.max_positions} positions: ask for a shorter"
-                " context, fewer few-shot examples or shorter answers"
+                f"a prompt of {counted(len(prompt), 'token')} and {wish.max_new_tokens:,} new ones"
+                f" do not fit in the model's {self.model.max_positions:,} positions: ask for a"
+                " shorter context, fewer few-shot examples or shorter answers"
             )
         return Request(prompt, wish.max_new_tokens, self._stops(wish.until))
 
@@ -155,7 +156,7 @@ class EngineLM(LM):
             )
         if len(tokens) > self.model.max_positions:
             raise IxsearchError(
-                f"{name}: {len(tokens)} tokens, and the model has {self.model.max_positions}"
-                " positions: ask for fewer few-shot examples"
+                f"{name}: {counted(len(tokens), 'token')}, and the model has"
+                f" {self.model.max_positions:,} positions: ask for fewer few-shot examples"
             )
         return Document(name, tokens, ((len(prefix), len(tokens)),))

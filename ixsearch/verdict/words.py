@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil, floor, isfinite
 
+from ixsearch.patterns.counting import agreeing, counted
 from ixsearch.verdict.comparison import Comparison
 from ixsearch.verdict.finding import Finding
 from ixsearch.verdict.interval import Interval
@@ -26,7 +27,8 @@ def sentence(
 def answers(found: Comparison, reference: str = "all-F") -> str:
     """`it lost 2 and gained 1 of 160 questions against all-F, which has 158 right`."""
     return (
-        f"it lost {found.losses} and gained {found.gains} of {found.questions} questions against"
+        f"it lost {found.losses} and gained {found.gains} of"
+        f" {counted(found.questions, 'question')} against"
         f" {reference}, which has {found.reference_right} right"
     )
 
@@ -85,9 +87,10 @@ def _by_loss(
     finding: Finding, limit: float, found: Comparison, needed: int | None, reference: str
 ) -> str:
     interval, tolerance = found.relative_loss, f"{100 * limit:g} % of the loss"
-    on = f"{found.documents} documents ({found.tokens} tokens)"
+    on = f"{counted(found.documents, 'document')} ({counted(found.tokens, 'token')})"
     if interval is None:
-        return f"Nothing can be shown: {on} are too few for an interval of the loss."
+        are = agreeing(found.documents, "is", "are")
+        return f"Nothing can be shown: {on} {are} too few for an interval of the loss."
     measured = f"its loss is {_change(interval.estimate)} {reference}'s on {on}"
     sure = _percent((1 + interval.confidence) / 2)
     match finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ixsearch.patterns.counting import agreeing, named_layers
 from ixsearch.patterns.dialects import Dialect, Resolved
 from ixsearch.patterns.dialects.keys import is_nested, model_values
 from ixsearch.patterns.findings import Finding, Place, numbers
@@ -89,9 +90,11 @@ def _check_levels(run: Resolved, setting: Setting) -> list[Finding]:
         return []
     nested = setting.model is not None and is_nested(setting.model.values)
     level = "within text_config" if nested else "at the top, not within text_config"
-    message = f"{' and '.join(run.misplaced)} stands where it is not read"
+    stands = agreeing(len(run.misplaced), "stands where it is", "stand where they are")
+    message = f"{' and '.join(run.misplaced)} {stands} not read"
     place = setting.reading.place(run.misplaced[0]) or setting.place
-    return [Finding("IX402", message, f"write it {level}", place)]
+    mend = f"write {agreeing(len(run.misplaced), 'it', 'them')} {level}"
+    return [Finding("IX402", message, mend, place)]
 
 
 def _check_model(run: Resolved, setting: Setting) -> list[Finding]:
@@ -101,7 +104,8 @@ def _check_model(run: Resolved, setting: Setting) -> list[Finding]:
         return []
     if "indexer_types" not in run.dialect.reads:
         return []
-    message = f"{' and '.join(setting.written)} is not read of GLM models"
+    verb = agreeing(len(setting.written), "is", "are")
+    message = f"{' and '.join(setting.written)} {verb} not read of GLM models"
     mend = "give --model; or set indexer_types too, as `ixsearch export` does"
     return [Finding("IX412", message, mend, setting.place)]
 
@@ -116,7 +120,7 @@ def _check_weights(run: Resolved, setting: Setting) -> list[Finding]:
     if not bare:
         return []
     effect = run.dialect.bare_full or "what it does then is not known"
-    message = f"F on layer {numbers(bare)}, which has no indexer weights: {effect}"
+    message = f"F on {named_layers(bare)}, without indexer weights: {effect}"
     mend = "write the letters as index_topk_pattern; `ixsearch export` does, for each engine"
     return [Finding("IX413", message, mend, setting.place)]
 
@@ -187,7 +191,7 @@ def _check_lost(run: Resolved, setting: Setting) -> list[Finding]:
     if not lost or values.get("indexer_types") is not None:
         return []
     message = (
-        f"{' and '.join(lost)} of this config.json never arrives"
+        f"{' and '.join(lost)} of this config.json never {agreeing(len(lost), 'arrives', 'arrive')}"
         f" where transformers {versions} is installed"
     )
     mend = "give the pattern with --hf-overrides, or indexer_types in the file too"
@@ -212,11 +216,14 @@ def _bent(run: Resolved) -> str:
     parts = []
     for letter in "FS":
         bent = [i for i, said in run.bent.items() if said and run.letters[i] == letter]
-        parts += [f"layer {numbers(bent)} is taken for {letter}"] if bent else []
+        is_taken = f"{agreeing(len(bent), 'is', 'are')} taken for {letter}"
+        parts += [f"{named_layers(bent)} {is_taken}"] if bent else []
     if missing:
-        parts.append(f"layer {numbers(missing)} is missing and taken for F")
+        is_missing = agreeing(len(missing), "is", "are")
+        parts.append(f"{named_layers(missing)} {is_missing} missing and taken for F")
     if run.dropped:
-        parts.append(f"the last {run.dropped} letters are dropped")
+        last = agreeing(run.dropped, "letter is", f"{run.dropped:,} letters are")
+        parts.append(f"the last {last} dropped")
     return ", ".join(parts)
 
 
@@ -230,10 +237,9 @@ def _check_stages(run: Resolved, setting: Setting) -> list[Finding]:
     shared = [layer for layer in starts if run.letters[layer] == "S"]
     if not shared:
         return []
-    message = (
-        f"a pipeline stage begins with layer {numbers(shared)}, which is S, and has"
-        f" {dialect.stage.value}"
-    )
+    begins = agreeing(len(shared), "a pipeline stage begins", "pipeline stages begin")
+    which = agreeing(len(shared), "which is S, and has", "which are S, and have")
+    message = f"{begins} with {named_layers(shared)}, {which} for indices {dialect.stage.value}"
     mend = f"write F there, or move the stages (they begin at {numbers(starts, 16)})"
     where = setting.reading.letter_place(next(iter(setting.written), ""), shared[0])
     return [Finding("IX212", message, mend, where or setting.place)]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ixsearch.patterns.checks.letters import Where, nowhere
+from ixsearch.patterns.counting import counted, named_layers
 from ixsearch.patterns.dialects.keys import model_values
 from ixsearch.patterns.errors import IxsearchError
-from ixsearch.patterns.findings import Finding, Place, numbers
+from ixsearch.patterns.findings import Finding, Place
 from ixsearch.patterns.model_config import ModelConfig
 from ixsearch.patterns.pattern import Pattern
 from ixsearch.patterns.pattern_file import ModelIdentity
@@ -62,10 +63,12 @@ def check_length(
     """Whether there is one letter a layer, and none for MTP layers."""
     if len(letters) == layers or not letters:
         return []
-    message = f"the pattern has {len(letters)} letters, the model {layers} layers"
+    message = (
+        f"the pattern has {counted(len(letters), 'letter')}, the model {counted(layers, 'layer')}"
+    )
     if mtp and len(letters) == layers + mtp:
         ends = "the last is for its MTP layer" if mtp == 1 else f"{mtp} are for its MTP layers"
-        return [Finding("IX202", f"{message}: {ends}", f"write {layers} letters", place)]
+        return [Finding("IX202", f"{message}: {ends}", f"write {counted(layers, 'letter')}", place)]
     mend = "write one letter a layer, without MTP layers"
     return [Finding("IX201", message, mend, place)]
 
@@ -86,7 +89,7 @@ def _check_indexers(letters: str, model: ModelConfig, where: Where) -> list[Find
     rest = [i for i in bare if i not in shared]
     if not rest:
         return trained
-    message = f"F on layer {numbers(rest)}: the checkpoint has no indexer weights there"
+    message = f"F on {named_layers(rest)}: the checkpoint has no indexer weights there"
     return [*trained, Finding("IX203", message, "write S on these layers", where(rest[0]))]
 
 
@@ -96,7 +99,7 @@ def _check_trained(layers: Sequence[int], model: ModelConfig, where: Where) -> l
     shared = [i for i in layers if i in trained]
     if not shared:
         return []
-    message = f"F on layer {numbers(shared)}, which the model's own config has as S"
+    message = f"F on {named_layers(shared)}, which the model's own config has as S"
     mend = "write S on these layers: the model was trained so"
     return [Finding("IX204", message, mend, where(shared[0]))]
 

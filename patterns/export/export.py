@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ixsearch.patterns.counting import counted
 from ixsearch.patterns.dialects import Dialect, model_values
 from ixsearch.patterns.export.launch import LAUNCHES, Launch
 from ixsearch.patterns.export.spelling import has_types, overrides_for
@@ -90,7 +91,7 @@ class Export:
         return text.replace(f": {self.pattern}\n", f': "{self.pattern}"\n')
 
     def _head(self, name: str) -> str:
-        model = f"{len(self.pattern)} layers, {self.pattern.num_full} F"
+        model = f"{counted(len(self.pattern), 'layer')}, {self.pattern.num_full} F"
         return self._comment(
             f"{self.dialect.name}: the pattern of {self.source} ({model})."
         ) + self._comment(f"Use:  {self.command(name)}")

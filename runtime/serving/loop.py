@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.patterns.counting import counted
 from ixsearch.runtime.cache import BLOCK_SIZE, PagedCache, blocks_for
 from ixsearch.runtime.interface import Request
 from ixsearch.runtime.memory import (
@@ -204,8 +205,10 @@ class Serving:
         needed = blocks_for(len(request.prompt) + max(request.max_new_tokens, 1) - 1)
         if needed > self.pool.blocks:
             raise IxsearchError(
-                f"a prompt of {len(request.prompt)} tokens and {request.max_new_tokens} new ones"
-                f" need {needed} cache blocks: there are {self.pool.blocks}, of {BLOCK_SIZE} tokens"
+                f"a prompt of {counted(len(request.prompt), 'token')} and"
+                f" {request.max_new_tokens:,} new ones"
+                f" need {counted(needed, 'cache block')}: there are"
+                f" {self.pool.blocks:,}, of {BLOCK_SIZE} tokens"
             )
 
     def _advance(self, one: Work, outcome: Outcome) -> None:
@@ -290,7 +293,8 @@ class Serving:
             Finish.FAILED,
             MemoryShortError(
                 f"request {live.number}: out of memory in a step of"
-                f" {sum(one.count for one in work)} tokens of {len(work)} requests, {largest.count}"
+                f" {counted(sum(one.count for one in work), 'token')} of"
+                f" {counted(len(work), 'request')}, {largest.count:,}"
                 f" of them its own after {live.computed} cached; the cache takes"
                 f" {in_bytes(self.runner.cache.bytes)}: use a smaller token budget or fewer"
                 f" blocks ({first_line(error)}; {model.memory(self.pattern)})"

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from ixsearch.patterns import IxsearchError
+from ixsearch.patterns.counting import counted
 from ixsearch.patterns.findings import clip
 from ixsearch.runtime.interface import Request
 from ixsearch.runtime.serving.prefix import BlockKeys
@@ -82,9 +83,9 @@ def check_length(name: str, request: Request, max_positions: int) -> None:
     prompt, new = len(request.prompt), request.max_new_tokens
     if prompt + max(new, 0) > max_positions:
         raise IxsearchError(
-            f"{name}: a prompt of {prompt:,} tokens and {new:,} new ones do not fit in the model's"
-            f" {max_positions:,} positions (max_position_embeddings): shorten the prompt or ask for"
-            " fewer tokens"
+            f"{name}: a prompt of {counted(prompt, 'token')} and {new:,} new ones do not fit in the"
+            f" model's {max_positions:,} positions (max_position_embeddings): shorten the prompt or"
+            " ask for fewer tokens"
         )
 
 

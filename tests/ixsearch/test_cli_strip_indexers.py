@@ -62,7 +62,9 @@ def test_says_what_was_done_and_how_to_check_it(small: Path, tmp_path: Path) -> 
     first, shards, check = out.splitlines()
     assert code == 0 and err.startswith("copy: ")
     saved = 3 * 4 * (2 * 16 * 24 + 16 * 32 + 16 + 16 + 2 * 32)
-    assert first == f"{place}: without the indexers of 3 S layers, 15 tensors of {saved:,} bytes"
+    assert (
+        first == f"{place}: without the indexers of 3 S layers, 15 tensors, {saved:,} bytes in all"
+    )
     assert shards == "shards: 1 rewritten"
     words = shlex.split(check.removeprefix("check it: "))
     assert words == ["ixsearch", "validate", PATTERN, "--model", str(place)]

@@ -192,7 +192,7 @@ def test_gsm8k_at_the_end_of_a_long_context(byte_tokens, tmp_path, form):
 def test_a_context_that_the_model_has_no_positions_for(byte_tokens, tmp_path):
     data = load_gsm8k(write_made_up_gsm8k(tmp_path))
     engine = KnowingEngine(byte_tokens, lambda prompt: "", 500, 2200)
-    with pytest.raises(IxsearchError, match="do not fit in the model's 2200 positions"):
+    with pytest.raises(IxsearchError, match="do not fit in the model's 2,200 positions"):
         run_gsm8k_long(engine, byte_tokens, PATTERN, data, "examples")
 
 

@@ -62,7 +62,7 @@ def test_f_needs_indexer_weights() -> None:
     model = replace(MODEL, indexer_layers=(0, 2))
     assert check_for_model("FSFSSS", model) == []
     ((level, message),) = said(check_for_model("FFSSSF", model))
-    assert level == "error" and message.startswith("F on layer 1, 5: ")
+    assert level == "error" and message.startswith("F on layers 1, 5: ")
     ((_, message),) = said(check_for_model("FFSSSF", replace(MODEL, indexer_layers=())))
     assert "no indexer weights on any layer" in message
     ((level, message),) = said(check_for_model("FFSSSF", replace(MODEL, indexer_layers=None)))

@@ -186,7 +186,7 @@ def test_the_default_pattern_follows_the_order_of_the_keys(
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"indexer_types": ["full"] * 3}, "indexer_types has 3 entries, the model 4 layers"),
+        ({"indexer_types": ["full"] * 3}, "indexer_types is for 3 layers, the model has 4"),
         ({"indexer_types": "FFFF"}, "indexer_types is 'FFFF': write a list"),
         ({"indexer_types": ["shared"] * 4}, "indexer_types: layer 0 is S"),
         ({"indexer_types": ["full", "half"]}, r"indexer_types: layer 1 is 'half'"),
@@ -195,7 +195,7 @@ def test_the_default_pattern_follows_the_order_of_the_keys(
         ({"indexer_types": []}, "indexer_types: the pattern is empty"),
         ({"index_topk_pattern": ""}, "index_topk_pattern: the pattern is empty"),
         ({"index_topk_pattern": "ffss"}, "index_topk_pattern: layers 0, 1 are 'f'"),
-        ({"index_topk_pattern": "FFSSS"}, "index_topk_pattern has 5 entries"),
+        ({"index_topk_pattern": "FFSSS"}, "index_topk_pattern is for 5 layers"),
         ({"index_topk_pattern": 3}, "index_topk_pattern: 3 is no pattern"),
         ({"index_topk_freq": 0}, "index_topk_freq is 0"),
         ({"index_topk_freq": "4"}, "index_topk_freq is '4'"),

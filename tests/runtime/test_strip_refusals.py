@@ -19,7 +19,7 @@ def test_patterns_that_do_not_fit(sharded: Path, tmp_path: Path) -> None:
     assert "nothing is to strip" in said
     strip_indexers(sharded, PATTERN, out)
     said = refused(out, Pattern.all_full(LAYERS), tmp_path / "more", kind=PatternError)
-    assert "F on layer 1, 4, 5" in said
+    assert "F on layers 1, 4, 5" in said
     said = refused(out, PATTERN, tmp_path / "more", kind=IxsearchError)
     assert "nothing is to strip" in said
 

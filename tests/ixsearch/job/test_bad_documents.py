@@ -33,7 +33,7 @@ def test_a_bad_line_is_named(ask, tmp_path, line, words):
 
 def test_a_document_of_one_token(ask, tmp_path):
     file = write_rows(tmp_path / "bad.jsonl", [{"text": "w1"}, {"text": "w1 w2"}])
-    all_of(ask(documents=file), "bad.jsonl:1", "1 tokens", "2 are needed")
+    all_of(ask(documents=file), "bad.jsonl:1", "has 1 token:", "2 are needed")
 
 
 def test_documents_that_cannot_be_read(ask, tmp_path):
@@ -48,7 +48,10 @@ def test_documents_that_cannot_be_read(ask, tmp_path):
 
 def test_one_document_is_not_enough(ask, tmp_path):
     rows = [{"text": " ".join(WORDS[:20])}] * 3
-    all_of(ask(documents=write_rows(tmp_path / "one.jsonl", rows)), "1 different", "at least 2")
+    text = ask(documents=write_rows(tmp_path / "same.jsonl", rows))
+    all_of(text, "same.jsonl: all 3 documents are the same: give at least 2 different ones")
+    text = ask(documents=write_rows(tmp_path / "one.jsonl", rows[:1]))
+    all_of(text, "one.jsonl: there is one document: give at least 2 different ones")
 
 
 def test_documents_that_cannot_see_a_pattern(ask, tmp_path):

@@ -41,7 +41,7 @@ def test_a_bad_option(ask, code, option, value, words):
 
 def test_constraints_that_contradict_each_other(ask):
     text = ask(exit_code=2, pin_full="1,3", pin_shared="3-4")
-    all_of(text, "layers 3 are pinned both F and S")
+    all_of(text, "layer 3 is pinned both F and S")
     all_of(ask(pp_partition="2,3", pin_shared="2"), "begins with layer 2", "is pinned S")
     all_of(ask(pin_full="1,2", budget="2"), "2 F layers are impossible", "ask for 3 to 5")
     all_of(ask(pin_shared="3", pp_partition="1,4", budget="5"), "ask for 2 to 4")

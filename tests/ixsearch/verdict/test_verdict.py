@@ -126,7 +126,7 @@ def test_without_answers_the_loss_decides():
     assert verdict.tolerance == 0.01 and verdict.questions_needed is None
     assert verdict.sentence.startswith(
         "Within the tolerance of 1 % of the loss, shown: its loss is 0.00 % above all-F's on"
-        " 10 documents (1000 tokens), at most +"
+        " 10 documents (1,000 tokens), at most +"
     )
     assert "with 99 % confidence" in verdict.sentence
 
