@@ -30,7 +30,9 @@ def tensor_names(folder: Path) -> list[str] | None:
     if os.path.exists(index := folder / INDEX_NAME):
         weight_map = read_json_object(index, MAX_INDEX_BYTES, MAX_OBJECTS).get("weight_map")
         if not isinstance(weight_map, dict):
-            raise ModelError(f"{index} has no weight_map: it is no index of a checkpoint")
+            raise ModelError(
+                f"{index} has no weight_map: it is no index of a checkpoint; fetch it again"
+            )
         return list(weight_map)
     if os.path.exists(single := folder / SINGLE_NAME):
         return [name for name in read_header(single) if name != "__metadata__"]
@@ -54,14 +56,17 @@ def read_header(path: Path) -> dict[str, object]:
             if size < 8 or not 2 <= length <= min(MAX_HEADER_BYTES, size - 8):
                 raise ModelError(
                     f"{path} is no safetensors file, or cut short: its {size:,} bytes begin with"
-                    f" a header length of {length:,}"
+                    f" a header length of {length:,}; fetch it again"
                 )
             data = file.read(length)
     except PatternError as error:
         raise ModelError.of(error.findings) from None
     except OSError as error:
-        raise ModelError(f"cannot read {path}: {error.strerror or error}") from None
+        message = f"cannot read {path}: {error.strerror or error}"
+        raise ModelError(f"{message}; check that you may read it") from None
     try:
         return parse_json_object(data.decode(), f"{path} (header)")
     except UnicodeDecodeError:
-        raise ModelError(f"{path} is no safetensors file: its header is not UTF-8") from None
+        raise ModelError(
+            f"{path} is no safetensors file: its header is not UTF-8; fetch it again"
+        ) from None

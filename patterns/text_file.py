@@ -61,7 +61,8 @@ def _read_bytes(path: Path, limit: int) -> bytes:
         raise _error("IX001", place, "this is a folder", "give the file in it") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise _error("IX001", place, f"cannot be read: {reason}") from None
+        mend = "check the path, and that you may read it"
+        raise _error("IX001", place, f"cannot be read: {reason}", mend) from None
     if len(data) > limit:
         message = f"the file is larger than {limit:,} bytes"
         raise _error("IX003", place, message, "is this the file you mean?")

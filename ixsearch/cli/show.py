@@ -12,7 +12,7 @@ import typer
 from ixsearch.cli.options import Json
 from ixsearch.cli.report_json import shape
 from ixsearch.cli.report_text import span
-from ixsearch.cli.subject import check
+from ixsearch.cli.subject import GIVE, check
 from ixsearch.patterns import Options, Pattern, PatternError
 
 EXAMPLES = """\
@@ -40,7 +40,7 @@ def show(
     report = check(pattern, model, Options(serving=False))
     wrong = tuple(f for f in report.findings if f.level == "error")
     if report.pattern is None:
-        hint = "it is a frequency: give --model" if report.reading.overrides else "it sets none"
+        hint = "it is a frequency: give --model" if report.reading.overrides else GIVE
         raise PatternError.of(wrong) if wrong else PatternError(f"{pattern}: no pattern; {hint}")
     if as_json:
         said = {"ok": not wrong, "findings": [finding.to_json() for finding in wrong]}

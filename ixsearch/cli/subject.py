@@ -20,6 +20,8 @@ from ixsearch.patterns import (
     read_model_config,
 )
 
+GIVE = "give a pattern.yaml, or the letters, one a layer"
+
 
 def check(given: str, model: str | None, options: Options) -> Report:
     """Read and check a pattern; that the model cannot be read is among the findings."""
@@ -46,7 +48,7 @@ def sound_pattern(given: str, model: Path) -> Report:
     report = lint(read_anything(given), read_model_config(model), Options(serving=False))
     wrong = tuple(f for f in report.findings if f.level == "error")
     if wrong or report.pattern is None:
-        raise PatternError.of(wrong) if wrong else PatternError(f"{given} holds no pattern")
+        raise PatternError.of(wrong) if wrong else PatternError(f"{given} holds no pattern: {GIVE}")
     return report
 
 

@@ -88,7 +88,10 @@ def read_setting(model: str | None, gsm8k: str | None, context: int | None, seed
     folder = locate_model(model, weights=False)
     config = read_model_config(folder)
     if config.index_topk is None:
-        raise ModelError(f"{folder}: config.json has no index_topk: this model has no DSA")
+        raise ModelError(
+            f"{folder}: config.json has no index_topk: this model has no DSA;"
+            " give a DeepSeek-V3.2 or GLM-5 kind of model"
+        )
     positions = config.values.get("max_position_embeddings")
     return Setting(
         tokenizer=Tokenizer.load(folder),
@@ -174,7 +177,8 @@ def _write(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise IxsearchError(f"cannot make the folder {folder}: {error.strerror}") from error
+        mend = "give another one with --write"
+        raise IxsearchError(f"cannot make the folder {folder}: {error.strerror}: {mend}") from error
     return [
         write_lm_task(task.lm_task, task.draw(setting, count), folder)
         for task, measured in zip(TASKS, figures, strict=True)

@@ -51,7 +51,7 @@ def compare(
         IxsearchError: whatever the user can mend.
     """
     if a == b:
-        raise PatternError(f"both patterns are {a}: there is nothing to compare")
+        raise PatternError(f"both patterns are {a}: there is nothing to compare; give two")
     progress.phase("start")
     inputs = load_inputs(sources)
     model = inputs.model

@@ -60,11 +60,12 @@ def _from_hub(name: str, weights: bool) -> Path:
     except LocalEntryNotFoundError as error:
         raise ModelError(
             f"{name} is no local folder, not in the hub's local cache, and the hub cannot be"
-            " reached: check the name and the network"
+            " reached: check the name and the network, or give a local folder"
         ) from error
     except (HfHubHTTPError, HFValidationError, OSError) as error:
         said = str(error).strip().splitlines()
         raise ModelError(
             f"{name} is no local folder and cannot be fetched from the hub:"
-            f" {said[0] if said else type(error).__name__}"
+            f" {said[0] if said else type(error).__name__}: check the name, and whether you may"
+            " have it (`hf auth login`); or give a local folder"
         ) from error

@@ -43,5 +43,5 @@ class Rehearsal:
         if largest >= self._model.vocab_size:
             raise IxsearchError(
                 f"token {largest} is outside the model's vocabulary of {self._model.vocab_size}:"
-                " the tokenizer is not this model's"
+                " the tokenizer is not this model's; copy the model's own into its folder"
             )

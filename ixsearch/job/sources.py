@@ -117,7 +117,7 @@ def _check_documents(sources: Sources) -> None:
 
 def _check_offload(sources: Sources) -> None:
     if sources.device_memory is not None and not isfinite(sources.device_memory):
-        raise UsageError(f"--device-memory {sources.device_memory}: write gigabytes")
+        raise UsageError(f"--device-memory {sources.device_memory}: write gigabytes, as 24")
     if sources.device_memory is not None and not sources.offload:
         raise UsageError(
             "--device-memory belongs to --offload: without it the whole model is on the device"

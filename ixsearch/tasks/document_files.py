@@ -55,7 +55,8 @@ def _conversation(row: dict[str, Any], place: str, tokenizer: Tokenizer) -> list
     if row.keys() != {"messages"} or not isinstance(messages, list):
         raise IxsearchError(f"{place}: write 'messages' alone, a list")
     if not all(isinstance(m, dict) and isinstance(m.get("role"), str) for m in messages):
-        raise IxsearchError(f"{place}: a message is an object with 'role' and 'content'")
+        message = f"{place}: a message is an object with 'role' and 'content'"
+        raise IxsearchError(f"{message}: write each so")
     try:
         prompt, answer = tokenizer.chat.split_answer(messages)
     except ChatError as error:
@@ -88,7 +89,8 @@ def _check(document: Document, place: str, max_tokens: int | None, vocab_size: i
     if vocab_size is not None and max(document.tokens) >= vocab_size:
         raise IxsearchError(
             f"{place}: token {max(document.tokens)} is outside the model's vocabulary of"
-            f" {vocab_size}: the tokenizer is not this model's"
+            f" {vocab_size}: the tokenizer is not this model's; copy the model's own into its"
+            " folder"
         )
 
 

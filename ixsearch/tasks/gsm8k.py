@@ -70,7 +70,8 @@ def _problems(rows: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Gsm8kProb
     for place, row in rows:
         problem = Gsm8kProblem(*(text_value(row, key, place) for key in ("question", "answer")))
         if "####" not in problem.answer or not problem.key:
-            raise IxsearchError(f"{place}: 'answer' does not end in '#### N'")
+            message = f"{place}: 'answer' does not end in '#### N'"
+            raise IxsearchError(f"{message}: write the result so, as GSM8K does")
         found.setdefault(" ".join(problem.question.split()), problem)
     return found
 

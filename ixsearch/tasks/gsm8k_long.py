@@ -82,7 +82,8 @@ def gsm8k_documents(
     there = len(source.asked) // QUESTIONS_PER_CONTEXT
     if count > there:
         raise IxsearchError(
-            f"{data.source}: the {split} split has questions for {there} documents, not {count}"
+            f"{data.source}: the {split} split has questions for {there} documents, not {count}:"
+            " give the whole GSM8K, or documents of your own"
         )
     size = partial(LongContext.document_tokens, tokenizer=tokenizer)
     return [

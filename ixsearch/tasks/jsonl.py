@@ -9,6 +9,8 @@ from typing import Any
 
 from ixsearch.patterns import IxsearchError
 
+_CHECK = "check the path, and that you may read it"
+
 
 def check_readable(path: Path) -> None:
     """Raises `IxsearchError` when there is no such file, or it may not be read."""
@@ -16,7 +18,7 @@ def check_readable(path: Path) -> None:
         with path.open("rb"):
             return
     except OSError as error:
-        raise IxsearchError(f"{path}: {error.strerror or error}") from error
+        raise IxsearchError(f"{path}: {error.strerror or error}: {_CHECK}") from error
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -28,8 +30,9 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or f"not UTF-8 text ({error})"
-        raise IxsearchError(f"{path}: {reason}") from error
+        reason = getattr(error, "strerror", None)
+        said = f"{reason}: {_CHECK}" if reason else f"not UTF-8 text ({error}): save it as UTF-8"
+        raise IxsearchError(f"{path}: {said}") from error
     if not any(line.strip() for line in lines):
         raise IxsearchError(f"{path}: the file is empty: write one JSON object a line")
     for number, line in enumerate(lines, 1):
@@ -43,7 +46,7 @@ def text_value(row: dict[str, Any], key: str, place: str) -> str:
     if not isinstance(value, str):
         raise IxsearchError(f"{place}: {key!r} is {value!r:.60}: a string is needed")
     if not value.strip():
-        raise IxsearchError(f"{place}: {key!r} is empty")
+        raise IxsearchError(f"{place}: {key!r} is empty: write a text there, or remove the line")
     return value
 
 
@@ -53,8 +56,11 @@ def _parse(path: Path, number: int, line: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         column = getattr(error, "colno", 1)
         reason = getattr(error, "msg", error)
-        raise IxsearchError(f"{path}:{number}:{column}: not valid JSON: {reason}") from error
+        message = f"{path}:{number}:{column}: not valid JSON: {reason}"
+        raise IxsearchError(f"{message}: write one object a line, in braces") from error
     if not isinstance(row, dict):
         kind = type(row).__name__
-        raise IxsearchError(f"{path}:{number}: a JSON object is needed, this is a {kind}")
+        raise IxsearchError(
+            f"{path}:{number}: a JSON object is needed, this is a {kind}: write it in braces"
+        )
     return row

@@ -78,7 +78,7 @@ def task_failure(wanted: str, error: Exception) -> IxsearchError:
             " network, or describe the task in a YAML file over data of your own"
         )
     if isinstance(error, ImportError):
-        return IxsearchError(f"the task {wanted} needs a package that is not installed ({said})")
+        return IxsearchError(f"the task {wanted} needs a package ({said}): install it")
     return IxsearchError(f"lm-eval cannot run the task {wanted} ({said}): mend its description")
 
 

@@ -70,7 +70,10 @@ def fit(
             return made
         taken.pop()
     if not candidates:
-        raise IxsearchError("the train split has too few problems to fill a context with")
+        raise IxsearchError(
+            "the train split has too few problems to fill a context with: give GSM8K's own"
+            " train.jsonl, or a longer one"
+        )
     smallest = least + min(map(cost, candidates[:PATIENCE]))
     raise IxsearchError(
         f"a context of {wanted} tokens is too short for these questions:"

@@ -37,7 +37,10 @@ def draw_short_document(rng: Random, max_tokens: int) -> WordDocument:
             chosen = [fact for fact in facts if fact.strip() in problem.solution]
             if _tokens(chosen, problem) <= max_tokens:
                 return _with_others(rng, facts, chosen, problem, max_tokens)
-    raise IxsearchError(f"no word problem of this language fits in {max_tokens} tokens")
+    raise IxsearchError(
+        f"no word problem of this language fits in {max_tokens} tokens: take the long ones,"
+        " ixsearch_word_problems"
+    )
 
 
 def _with_others(

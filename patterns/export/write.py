@@ -99,5 +99,6 @@ def _made(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise IxsearchError(f"cannot make the folder {folder}: {error.strerror}") from error
+        message = f"cannot make the folder {folder}: {error.strerror}"
+        raise IxsearchError(f"{message}: give another place") from error
     return folder

@@ -86,7 +86,7 @@ def test_a_refusal_says_which_of_the_two_is_wrong(compare, tmp_path):
 @pytest.mark.parametrize(
     ("a", "b", "words"),
     [
-        (A, A, "nothing to compare"),
+        (A, A, "nothing to compare; give two"),
         (A, "FSX", "'X'"),
         (A, FULL + "F", f"{LAYERS}"),
     ],

@@ -162,8 +162,11 @@ def test_nothing_to_write(model, tmp_path):
     [
         (["{tmp}/nothing"], "no such folder"),
         (["{model}", "--gsm8k", "{tmp}/nothing"], "no such folder: .*nothing: give a folder with"),
-        (["{model}", "--gsm8k", "{model}"], r"test\.jsonl: No such file"),
-        (["{model}", "--write", "{model}/config.json"], "cannot make the folder .*File exists"),
+        (["{model}", "--gsm8k", "{model}"], r"test\.jsonl: No such file .*: check the path"),
+        (
+            ["{model}", "--write", "{model}/config.json"],
+            "cannot make the folder .*File exists: give another one",
+        ),
     ],
 )
 def test_what_a_user_can_do_wrong(model, tmp_path, args, message):
@@ -181,7 +184,7 @@ def test_a_model_without_dsa(model):
     (model / "config.json").write_text(json.dumps(config))
     code, _, err = run(model)
     assert code == 1
-    assert "has no index_topk: this model has no DSA" in err
+    assert "has no index_topk: this model has no DSA; give a DeepSeek-V3.2 or GLM-5" in err
 
 
 @with_real_gsm8k

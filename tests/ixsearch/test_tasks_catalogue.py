@@ -105,5 +105,8 @@ def test_no_mistake_of_ours_becomes_a_note(setting):
 def test_short_problems_that_fit_nowhere(bundled):
     found = measure(replace(bundled, index_topk=20))
     assert "no word problem" in found["ixsearch_word_problems_short"].note
-    with pytest.raises(IxsearchError, match="no word problem of this language fits in 20 tokens"):
+    with pytest.raises(
+        IxsearchError,
+        match="no word problem of this language fits in 20 tokens: take the long ones",
+    ):
         TASKS[1].draw(replace(bundled, index_topk=20), 1)

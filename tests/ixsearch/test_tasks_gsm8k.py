@@ -44,7 +44,9 @@ def test_an_answer_without_a_result_is_refused(tmp_path, answer):
     write_made_up_gsm8k(tmp_path)
     with (tmp_path / "train.jsonl").open("a") as file:
         file.write("\n" + json.dumps({"question": "Why?", "answer": answer}))
-    with pytest.raises(IxsearchError, match=r"train\.jsonl:49: 'answer' does not end in '#### N'"):
+    with pytest.raises(
+        IxsearchError, match=r"train\.jsonl:49: 'answer' does not end in '#### N': write"
+    ):
         load_gsm8k(tmp_path)
 
 

@@ -164,7 +164,7 @@ def test_contexts_that_cannot_be(made_up, counter, form):
         gsm8k_long_questions(made_up, counter, 50, form)
     with pytest.raises(IxsearchError, match=r"make a context of \d+ tokens, and 100000 are"):
         gsm8k_long_questions(made_up, counter, 100_000, form)
-    with pytest.raises(IxsearchError, match="questions for 3 documents, not 4"):
+    with pytest.raises(IxsearchError, match="questions for 3 documents, not 4: give the whole"):
         gsm8k_documents("held-out", 4, made_up, counter, 600, form)
 
 
@@ -177,7 +177,7 @@ def test_the_least_context_that_is_named_is_enough(made_up, counter):
 
 def test_too_few_problems_to_fill_with(tmp_path, counter):
     data = load_gsm8k(write_made_up_gsm8k(tmp_path, train=3, test=2))
-    with pytest.raises(IxsearchError, match="too few problems to fill"):
+    with pytest.raises(IxsearchError, match=r"too few problems to fill .*: give GSM8K's own"):
         gsm8k_long_questions(data, counter, 600, "scattered")
 
 

@@ -34,7 +34,7 @@ def test_a_failure_leaves_the_old_file_and_no_temporary_one(
 
 
 def test_a_missing_folder_is_told(tmp_path: Path) -> None:
-    with pytest.raises(IxsearchError, match=r"cannot write .*: No such file"):
+    with pytest.raises(IxsearchError, match=r"cannot write .*: No such file .*: check the disk"):
         write_text_atomic(tmp_path / "no" / "a", "x")
 
 

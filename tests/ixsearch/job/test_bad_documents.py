@@ -16,10 +16,10 @@ def test_a_model_of_your_own_needs_documents(ask):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("{text: 1}", [":2:2: not valid JSON"]),
-        ('["w1 w2"]', [":2: a JSON object is needed, this is a list"]),
+        ("{text: 1}", [":2:2: not valid JSON", "write one object a line"]),
+        ('["w1 w2"]', [":2: a JSON object is needed, this is a list: write it in braces"]),
         ('{"text": 7}', [":2: 'text' is 7", "a string is needed"]),
-        ('{"text": "  "}', [":2: 'text' is empty"]),
+        ('{"text": "  "}', [":2: 'text' is empty: write a text there"]),
         ('{"words": "w1 w2"}', [":2: the keys are 'words'", "'prompt' and 'completion'"]),
         ('{"text": "w1", "prompt": "w2"}', [":2: the keys are 'text', 'prompt'"]),
         (json.dumps({"text": "w1 " * 200}), [":2: 200 tokens", "128 positions", "shorten"]),
@@ -38,10 +38,10 @@ def test_a_document_of_one_token(ask, tmp_path):
 
 def test_documents_that_cannot_be_read(ask, tmp_path):
     file = tmp_path / "bad.jsonl"
-    all_of(ask(documents=file), file, "No such file")
+    all_of(ask(documents=file), file, "No such file", "check the path")
     all_of(ask(documents=tmp_path), tmp_path, "Is a directory")
     file.write_bytes(b"\xff\xfe\x00")
-    all_of(ask(documents=file), file, "not UTF-8")
+    all_of(ask(documents=file), file, "not UTF-8", "save it as UTF-8")
     file.write_text("\n\n")
     all_of(ask(documents=file), file, "empty", "one JSON object a line")
 
