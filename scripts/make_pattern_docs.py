@@ -27,9 +27,9 @@ FINDINGS_HEAD = f"""\
 
 {MADE}
 
-An error makes `ixsearch validate` exit with 1; with `--strict` a warning does too. What concerns
-only an engine that nobody named with `--engine` is a warning at most. `ixsearch explain CODE`
-prints what is here.
+An error makes `ixsearch validate` and `ixsearch export` exit with 1; with `validate --strict` a
+warning does too. What concerns only an engine that nobody named with `--engine` is a warning at
+most. `ixsearch explain CODE` prints what is here.
 
 """
 ENGINES_HEAD = f"""\

@@ -6,6 +6,9 @@ from typing import Annotated, Literal
 
 import typer
 
+MAX_EPS = 0.1
+"""As the runtime takes it."""
+
 Model = Annotated[
     str | None,
     typer.Argument(
@@ -86,6 +89,7 @@ LatentNormEps = Annotated[
     float | None,
     typer.Option(
         min=0,
+        max=MAX_EPS,
         metavar="EPS",
         help="Of the norms on MLA's latents. Default: the config's rms_norm_eps, as vLLM and SGLang"
         " have it; transformers takes 1e-6.",

@@ -17,6 +17,7 @@ from ixsearch.bundled import MODEL_FOLDER
 from ixsearch.cli.app import app
 from ixsearch.output.inspection import duration, size
 from ixsearch.runtime import read_speed
+from ixsearch.runtime.config import EPS
 from ixsearch.runtime.quantise import quantise_checkpoint
 
 PUBLISHED = {"deepseek-v3.2": 671.0, "glm-5": 744.0}
@@ -158,6 +159,8 @@ def test_bandwidth_given_and_measured(monkeypatch):
 @pytest.mark.parametrize(
     "args",
     [
+        ("--latent-norm-eps", EPS[1] * 1.01),
+        ("--latent-norm-eps", "nan"),
         ("--read-gbps", 0),
         ("--read-gbps", "nan"),
         ("--read-gbps", "inf"),

@@ -74,7 +74,7 @@ def loaded(folder):
         ({"num_nextn_predict_layers": 10_000}, "num_nextn_predict_layers is 10000"),
         ({"tie_word_embeddings": True}, "lm_head.weight is another matrix than the embedding"),
         ({"rope_scaling": "yarn"}, "rope_scaling is 'yarn'"),
-        ({"index_topk_pattern": "FFS"}, "index_topk_pattern has 3 entries"),
+        ({"index_topk_pattern": "FFS"}, "index_topk_pattern is for 3 layers"),
     ],
 )
 def test_inspect_and_load_refuse_alike(copy, changes, words):
