@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ixsearch.job.bounds import check_budget_words, check_pins
 from ixsearch.job.clock import now
 from ixsearch.job.finals import play_finals
 from ixsearch.job.index_overlap import compare_indices
@@ -23,7 +22,13 @@ from ixsearch.output.progress import Report, RunProgress
 from ixsearch.output.write import write_outcome
 from ixsearch.patterns import IxsearchError, UsageError
 from ixsearch.recommendation import Recommendation, recommend
-from ixsearch.search.budgets import default_budgets, parse_budgets, parse_retentions
+from ixsearch.search.budgets import (
+    budget_numbers,
+    default_budgets,
+    parse_budgets,
+    parse_retentions,
+    retention_shares,
+)
 from ixsearch.search.chain import nested_patterns
 from ixsearch.search.constraints import Constraints, constraint_words
 from ixsearch.search.contest import contests
@@ -107,8 +112,7 @@ def _optimize(settings: Settings, progress: RunProgress) -> Outcome:
 
 def _check(settings: Settings, out: Path) -> None:
     """What can be refused before anything is loaded."""
-    check_budget_words(settings.budget, settings.retention)
-    check_pins(settings.constraints)
+    _check_words(settings.budget, settings.retention)
     url = storage_url(settings.storage)
     file = Path(url.removeprefix("sqlite:///")).resolve()
     if url.startswith("sqlite:///") and out in (file, *file.parents):
@@ -116,6 +120,15 @@ def _check(settings: Settings, out: Path) -> None:
             f"--storage {settings.storage} lies in the output folder {out}, which is replaced as a"
             " whole: put it elsewhere, or give another --out"
         )
+
+
+def _check_words(budget: str | None, retention: str | None) -> None:
+    if budget is not None and retention is not None:
+        raise UsageError("--budget and --retention say the same thing: give one of them")
+    if budget is not None:
+        budget_numbers(budget)
+    if retention is not None:
+        retention_shares(retention)
 
 
 def _budgets(settings: Settings, space: SearchSpace) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from math import floor
 
-from ixsearch.patterns import IxsearchError
+from ixsearch.patterns import IxsearchError, UsageError
 from ixsearch.search.space import SearchSpace
 
 DEFAULT_RETENTIONS = tuple(Fraction(n, 16) for n in (12, 10, 8, 5, 4))
@@ -14,16 +14,7 @@ DEFAULT_RETENTIONS = tuple(Fraction(n, 16) for n in (12, 10, 8, 5, 4))
 
 def parse_budgets(text: str, space: SearchSpace) -> tuple[int, ...]:
     """Numbers of F layers, `8,5,4`, as distinct budgets from most to fewest."""
-    numbers = []
-    for word in _words(text, "--budget", "8,5,4"):
-        try:
-            numbers.append(int(word))
-        except ValueError:
-            raise IxsearchError(
-                f"--budget: {word!r} is not a whole number of F layers;"
-                " for shares of the layers use --retention"
-            ) from None
-    return _checked(numbers, space, "--budget")
+    return _checked(budget_numbers(text), space, "--budget")
 
 
 def parse_retentions(text: str, space: SearchSpace) -> tuple[int, ...]:
@@ -31,21 +22,16 @@ def parse_retentions(text: str, space: SearchSpace) -> tuple[int, ...]:
 
     A share becomes the nearest number of F layers, halves up: 0.25 of 78 layers is 20.
     """
-    shares = []
-    for word in _words(text, "--retention", "0.5,0.25"):
-        try:
-            share = Fraction(word)
-        except (ValueError, ZeroDivisionError):
-            raise IxsearchError(
-                f"--retention: {word!r} is not a share such as 0.5 or 1/2"
-            ) from None
-        if not 0 < share <= 1:
-            raise IxsearchError(
-                f"--retention: {word} is not above 0 and at most 1;"
-                " for numbers of F layers use --budget"
-            )
-        shares.append(share)
-    return _checked([_rounded(s, space) for s in shares], space, "--retention")
+    return _checked([_rounded(s, space) for s in retention_shares(text)], space, "--retention")
+
+
+def budget_numbers(text: str) -> list[int]:
+    """Raises `UsageError` for what is wrong whatever the model is; so does `retention_shares`."""
+    return [_number(word) for word in _words(text, "--budget", "8,5,4")]
+
+
+def retention_shares(text: str) -> list[Fraction]:
+    return [_share(word) for word in _words(text, "--retention", "0.5,0.25")]
 
 
 def default_budgets(space: SearchSpace) -> tuple[int, ...]:
@@ -57,8 +43,35 @@ def default_budgets(space: SearchSpace) -> tuple[int, ...]:
 def _words(text: str, option: str, example: str) -> list[str]:
     words = [word.strip() for word in text.split(",")]
     if not all(words):
-        raise IxsearchError(f"{option}: {text!r} has an empty entry; write it like {example}")
+        raise UsageError(f"{option}: {text!r} has an empty entry; write it like {example}")
     return words
+
+
+def _number(word: str) -> int:
+    try:
+        number = int(word)
+    except ValueError:
+        raise UsageError(
+            f"--budget: {word!r} is not a whole number of F layers;"
+            " for shares of the layers use --retention"
+        ) from None
+    if number < 1:
+        raise UsageError(f"--budget: {word} F layers; ask for 1 or more: layer 0 is always F")
+    return number
+
+
+def _share(word: str) -> Fraction:
+    try:
+        share = Fraction(word)
+    except (ValueError, ZeroDivisionError):
+        message = f"--retention: {word!r} is not a share; write it like 0.5 or 1/2"
+        raise UsageError(message) from None
+    if not 0 < share <= 1:
+        raise UsageError(
+            f"--retention: {word} is not above 0 and at most 1;"
+            " for numbers of F layers use --budget"
+        )
+    return share
 
 
 def _rounded(share: Fraction, space: SearchSpace) -> int:

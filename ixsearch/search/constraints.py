@@ -8,6 +8,7 @@ from ixsearch.patterns import IxsearchError, Stages
 from ixsearch.patterns.dialects import newest
 from ixsearch.patterns.export import SERVERS
 from ixsearch.patterns.layer_list import layer_ranges, parse_layers
+from ixsearch.search.pins import check_pins
 from ixsearch.search.space import SearchSpace
 
 
@@ -18,6 +19,10 @@ class Constraints:
     pin_full: tuple[int, ...] = ()
     pin_shared: tuple[int, ...] = ()
     stages: Stages | None = None
+
+    def __post_init__(self) -> None:
+        """Raises `UsageError`: pins contradict each other, or any pattern."""
+        check_pins(self.pin_full, self.pin_shared)
 
     @classmethod
     def parse(

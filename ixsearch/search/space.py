@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ixsearch.patterns import IxsearchError, Pattern
+from ixsearch.patterns.counting import named_layers
 from ixsearch.patterns.findings import numbers
 from ixsearch.patterns.layer_list import layer_ranges
+from ixsearch.search.pins import check_pins
 
 
 @dataclass(frozen=True)
@@ -44,24 +46,15 @@ class SearchSpace:
         for layers, what in ((self.pinned, "full"), (self.pinned_shared, "shared")):
             if unknown := sorted(set(layers) - set(range(self.num_layers))):
                 raise IxsearchError(
-                    f"cannot pin layers {numbers(unknown)}: the model has layers 0 to"
-                    f" {self.num_layers - 1}; take them out of --pin-{what}"
+                    f"cannot pin {named_layers(unknown)}: the model has layers 0 to"
+                    f" {self.num_layers - 1}; take that out of --pin-{what}"
                 )
         if bare := set(self.pinned) - set(self.indexer_layers):
             raise IxsearchError(
                 f"cannot pin layers {layer_ranges(sorted(bare))} F: they have no indexer weights"
                 " and can only be S; take them out of --pin-full"
             )
-        if 0 in self.pinned_shared:
-            raise IxsearchError(
-                "cannot pin layer 0 S: it has no earlier layer to share with;"
-                " take it out of --pin-shared"
-            )
-        if both := set(self.pinned) & set(self.pinned_shared):
-            raise IxsearchError(
-                f"layers {layer_ranges(sorted(both))} are pinned both F and S:"
-                " take them out of --pin-full or out of --pin-shared"
-            )
+        check_pins(self.pinned, self.pinned_shared)
 
     def _check_stages(self) -> None:
         starts = set(self.stage_starts)

@@ -37,9 +37,9 @@ def test_defaults():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("0", "0 F layers of 16; ask for 1 to 16"),
+        ("0", "0 F layers; ask for 1 or more"),
         ("17", "17 F layers of 16; ask for 1 to 16"),
-        ("-3", "-3 F layers of 16"),
+        ("-3", "-3 F layers; ask for 1 or more"),
         ("8,,4", "has an empty entry; write it like 8,5,4"),
         ("", "has an empty entry"),
         ("0.5", "not a whole number of F layers; for shares of the layers use --retention"),
@@ -57,7 +57,7 @@ def test_bad_budgets(text, says):
         ("8", "8 is not above 0 and at most 1; for numbers of F layers use --budget"),
         ("0", "0 is not above 0"),
         ("-0.5", "not above 0"),
-        ("half", "'half' is not a share such as 0.5 or 1/2"),
+        ("half", "'half' is not a share; write it like 0.5 or 1/2"),
         ("1/0", "'1/0' is not a share"),
         ("nan", "'nan' is not a share"),
         ("0.01", "0 F layers of 16; ask for 1 to 16"),

@@ -38,7 +38,7 @@ def test_stages_that_do_not_divide_evenly_are_split_as_vllm_does():
         ((None, None, Stages.of((4, 5))), "the partition 4 + 5 = 9, the model has 8 layers"),
         ((None, None, Stages(9)), "9 stages for 8 layers; give --pp-partition"),
         ((None, "4", Stages(2)), "begins with layer 4, which must be F, and is pinned S"),
-        (("1-8", None, None), "cannot pin layers 8: the model has layers 0 to 7"),
+        (("1-8", None, None), "cannot pin layer 8: the model has layers 0 to 7"),
     ],
 )
 def test_what_makes_no_sense(given, says):

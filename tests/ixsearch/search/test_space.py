@@ -71,9 +71,9 @@ def test_contradictions_are_refused(indexers, pinned, says):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"pinned_shared": (4,)}, "cannot pin layers 4: the model has layers 0 to 3"),
+        ({"pinned_shared": (4,)}, "cannot pin layer 4: the model has layers 0 to 3"),
         ({"pinned_shared": (0,)}, "cannot pin layer 0 S: .* take it out of --pin-shared"),
-        ({"pinned": (1, 2), "pinned_shared": (1, 2)}, "layers 1-2 are pinned both F and S"),
+        ({"pinned": (1, 2), "pinned_shared": (1, 2)}, "layers 1, 2 are pinned both F and S"),
         ({"stage_starts": (0, 3)}, r"begins with layer 3, .* no indexer .* begin at 0, 3\)"),
         ({"stage_starts": (0, 4)}, "begins with layer 4: the model has layers 0 to 3"),
         (
