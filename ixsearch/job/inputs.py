@@ -32,6 +32,8 @@ ONLY_SCORED = (
 class Inputs:
     """Everything loaded, checked and described."""
 
+    folder: Path
+    """Of the checkpoint."""
     engine: Engine
     tokenizer: Tokenizer
     model: ModelInfo
@@ -90,6 +92,7 @@ def load_inputs(sources: Sources) -> Inputs:
         questions.check(model, tokenizer)
     said = (blindness_warning(_name(s), s.share_past_topk, model.index_topk) for s in sets)
     return Inputs(
+        folder=folder,
         engine=engine,
         tokenizer=tokenizer,
         model=model,

@@ -15,6 +15,7 @@ from ixsearch.job.inputs import Inputs, Sources, load_inputs
 from ixsearch.job.kept_sources import to_attribute
 from ixsearch.job.objective import objective_for
 from ixsearch.job.own_gpu import own_gpu
+from ixsearch.job.served_model import served_model
 from ixsearch.job.study_identity import study_identity
 from ixsearch.output.folder import check_output_folder
 from ixsearch.output.outcome import Outcome, Totals
@@ -207,6 +208,7 @@ def _judge(
         objective=settings.objective,
         contests=tuple(contests(found.scores, space, budgets)),
         index_overlap=index_overlap,
+        served_model=served_model(settings.sources, inputs.folder, settings.out),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ixsearch.output.front import front
+from ixsearch.output.served_model import ServedModel
 from ixsearch.patterns import Pattern
 from ixsearch.recommendation import Recommendation
 from ixsearch.results import DocumentSet, Finalist, IndexOverlap, TrialRow
@@ -58,6 +59,8 @@ class Outcome:
     contests: tuple[Contest, ...] = ()
     index_overlap: IndexOverlap | None = None
     """None: the engine cannot compare the indices of layers."""
+    served_model: ServedModel | None = None
+    """None: commands call it by its name, and nothing is said of how engines load it."""
 
     @property
     def baseline(self) -> Finalist:

@@ -7,8 +7,7 @@ import shlex
 from ixsearch.output import figures as fig
 from ixsearch.output.markdown import line, table
 from ixsearch.output.outcome import Outcome
-from ixsearch.patterns.dialects import newest
-from ixsearch.patterns.export import SERVERS, Export
+from ixsearch.output.serving import Setup, note, settings_file, setups
 
 
 def measured_on(outcome: Outcome) -> list[str]:
@@ -69,21 +68,19 @@ def search(outcome: Outcome) -> list[str]:
 
 def files(outcome: Outcome) -> list[str]:
     """What lies beside the report, and the commands that serve it."""
-    config = {"model_type": outcome.model.model_type}
-    commands = [
-        Export(newest(name), outcome.pattern, config, model=outcome.model.name).command(
-            f"overrides/{name}.yaml"
-        )
-        for name in SERVERS
-    ]
     return [
         "## Files, and how to serve",
         "",
         "- `pattern.yaml`: the pattern, its model and where it comes from",
         "- `overrides/`: the settings that switch it on; `hf_overrides.json` for other engines",
         "- `trials.csv`: every finished trial",
-        "",
-        "```",
-        *commands,
-        "```",
+        *(line for setup in setups(outcome) for line in _commands(outcome, setup)),
+        *(["", said] if (said := note(outcome)) else []),
     ]
+
+
+def _commands(outcome: Outcome, setup: Setup) -> list[str]:
+    """Of one engine, with what is to be known first."""
+    told = [part for text in setup.said() for part in ("", f"**{line(text)}**")]
+    settings = settings_file(outcome, setup)
+    return [*told, "", f"{setup.name}:", "", "```", *setup.commands(settings), "```"]

@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from ixsearch.output.outcome import Outcome
+from ixsearch.output.serving import Setup, note, settings_file, setups
 from ixsearch.patterns import Pattern
 from ixsearch.results import DocumentSet, Finalist, Quality
 
@@ -59,6 +60,19 @@ def summary(outcome: Outcome, folder: object = None) -> dict[str, Any]:
         ],
         "totals": plain(outcome.totals) | {"trials": len(outcome.trials)},
         "warnings": list(outcome.warnings),
+        "serving": [_serving(outcome, setup) for setup in setups(outcome)],
+        "serving_note": note(outcome),
+    }
+
+
+def _serving(outcome: Outcome, setup: Setup) -> dict[str, Any]:
+    """The commands that serve the pattern with one engine, and what was found against it."""
+    dialect = setup.export.dialect
+    return {
+        "engine": dialect.engine,
+        "versions": dialect.label,
+        "commands": setup.commands(settings_file(outcome, setup)),
+        "findings": [finding.to_json() for finding in setup.findings],
     }
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from ixsearch.output import figures as fig
 from ixsearch.output.contests import contests_line
 from ixsearch.output.outcome import Outcome
+from ixsearch.output.serving import note, settings_file, setups
 from ixsearch.results import DocumentSet, Finalist, Ratio
 from ixsearch.runtime.interface import ModelInfo, Workload
 
@@ -49,6 +50,20 @@ def print_outcome(console: Console, outcome: Outcome, folder: str | os.PathLike[
         console.print(Text(enough, style="dim"))
     console.print(recommendation_panel(outcome))
     console.print(Text(f"Written to {os.fspath(folder)}: report.md says more."), soft_wrap=True)
+    if outcome.recommendation.pattern is not None:
+        print_serving(console, outcome)
+
+
+def print_serving(console: Console, outcome: Outcome) -> None:
+    """How to serve the recommended pattern, in lines that can be copied whole."""
+    for setup in setups(outcome):
+        for text in setup.said():
+            console.print(Text(text, style="yellow"))
+        console.print(Text(f"{setup.name}:"))
+        for command in setup.commands(settings_file(outcome, setup)):
+            console.print(Text(f"  {command}"), soft_wrap=True)
+    if said := note(outcome):
+        console.print(Text(said, style="yellow"))
 
 
 def finalists_table(outcome: Measured) -> Table:

@@ -11,9 +11,10 @@ from ixsearch.output.folder import output_folder
 from ixsearch.output.front_plot import NO_PLOT, draw_front
 from ixsearch.output.outcome import Outcome
 from ixsearch.output.report import report
+from ixsearch.output.serving import comment, note, setups
 from ixsearch.output.trials_csv import trials_csv
 from ixsearch.patterns import IxsearchError
-from ixsearch.patterns.export import write_overrides
+from ixsearch.patterns.export import write_exports
 from ixsearch.patterns.pattern_file import (
     DocumentsUsed,
     ModelIdentity,
@@ -37,7 +38,7 @@ def write_outcome(folder: str | os.PathLike[str], outcome: Outcome, study: Study
     with output_folder(place) as new:
         file = pattern_file(outcome)
         _write(new / "pattern.yaml", dump_pattern_file(file))
-        write_overrides(new / "overrides", file, model=outcome.model.name)
+        _write_overrides(new / "overrides", outcome)
         table = trials_csv(outcome.trials, outcome.objective, outcome.nested)
         _write(new / "trials.csv", table)
         picture = draw_front(new / "front.png", outcome, study)
@@ -84,6 +85,16 @@ def pattern_file(outcome: Outcome) -> PatternFile:
             scores={name: float(v) for name, v in scores.items() if isfinite(v)},
         ),
     )
+
+
+def _write_overrides(folder: Path, outcome: Outcome) -> None:
+    """The settings of each engine, and at their head what keeps it from serving them."""
+    found, said = setups(outcome), note(outcome)
+    written = write_exports(folder, [setup.export for setup in found])
+    for setup, file in zip(found, written, strict=True):
+        head = (comment(said) if said else "") + setup.head()
+        if file.path is not None and head:
+            _write(file.path, head + file.path.read_text(encoding="utf-8"))
 
 
 def _write(path: Path, text: str) -> None:
