@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ixsearch.mix import ONE_SET, Mix
@@ -54,22 +55,64 @@ def objective_name(identity: Identity) -> str:
     return identity.get("objective", DIVERGENCE.name)
 
 
-def check_identity(
-    study: str,
-    stored: Identity,
-    wanted: Identity,
-    mend: str = "choose another --study-name or --storage",
-) -> None:
+@dataclass(frozen=True)
+class Setting:
+    """A key of an identity that the user sets by an option."""
+
+    option: str
+    default: str
+    """What it means that the key is not there."""
+    is_value: bool = False
+    """Can the default be given with the option? Else that is left out."""
+
+    def as_in(self, stored: Any) -> str:
+        """How to set it as the study has it."""
+        if stored is None and not self.is_value:
+            return f"without {self.option}"
+        return f"with {self.option} {self.default if stored is None else stored}"
+
+
+SETTINGS = {
+    "objective": Setting("--objective", DIVERGENCE.name, is_value=True),
+    "cache": Setting("--cache", "float", is_value=True),
+    "latent_norm_eps": Setting("--latent-norm-eps", "as in config.json"),
+}
+OTHER_DOCUMENTS = ("documents", "document_weights", "seed")
+CHOOSE = "choose another --study-name or --storage"
+
+
+def check_identity(study: str, stored: Identity, wanted: Identity, mend: str | None = None) -> None:
     """Raises `IxsearchError` that lists what differs, and says how to mend it."""
     wanted = json.loads(json.dumps(wanted))
     keys = sorted(k for k in {*stored, *wanted} if stored.get(k) != wanted.get(k))
     if not keys:
         return
     lines = [f"  {k}: {_shown(stored, k)} in the study, {_shown(wanted, k)} now" for k in keys]
-    raise IxsearchError(
-        f"{study} was made for another model or other documents:\n" + "\n".join(lines) + f"\n{mend}"
+    text = "\n".join([f"{study} was made {_otherwise(keys)}:", *lines, mend or _mend(keys, stored)])
+    raise IxsearchError(text)
+
+
+def _otherwise(keys: Sequence[str]) -> str:
+    """For what, in words."""
+    settings = [k for k in keys if k in SETTINGS or k == "dtype"]  # that goes by the device
+    documents = [k for k in keys if k in OTHER_DOCUMENTS]
+    parts = (
+        ("for another model", len(keys) > len(settings) + len(documents)),
+        ("for other documents", documents),
+        ("with other settings", settings),
     )
+    return " and ".join(words for words, is_so in parts if is_so)
+
+
+def _mend(keys: Sequence[str], stored: Identity) -> str:
+    """Where settings alone differ, the study can be gone on with."""
+    if not all(key in SETTINGS for key in keys):
+        return CHOOSE
+    same = " and ".join(SETTINGS[key].as_in(stored.get(key)) for key in keys)
+    return f"to go on with it repeat the command {same}; or {CHOOSE}"
 
 
 def _shown(identity: Identity, key: str) -> str:
-    return str(identity[key]) if key in identity else "not set"
+    if key in identity:
+        return str(identity[key])
+    return SETTINGS[key].default if key in SETTINGS else "not set"

@@ -70,7 +70,7 @@ def test_a_study_has_one_objective(optimize, answered, small, tmp_path):
     args = ("optimize", small / "model", "--documents", answered, "--device", "cpu")
     study = ("--study-name", "mine", "--storage", tmp_path / "study.db", "--out", tmp_path / "new")
     said = refused(*args, *study, "--objective", "loss")
-    assert "objective: not set in the study, loss now" in said and "--study-name" in said
+    assert "objective: divergence in the study, loss now" in said and "--study-name" in said
 
 
 def test_accuracy_needs_answers(small, tmp_path, answered):

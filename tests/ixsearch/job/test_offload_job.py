@@ -98,7 +98,7 @@ def test_the_switches_reach_the_engine(place, tmp_path):
     kept = ("--out", tmp_path / "out", "--storage", tmp_path / "s.db")
     assert run(*search, *kept, "--n-trials", 3)[0] == 0
     text = refused(*search, *kept, "--latent-norm-eps", "0.1")
-    assert "latent_norm_eps: not set in the study, 0.1 now" in text
+    assert "latent_norm_eps: as in config.json in the study, 0.1 now" in text
 
 
 def test_a_limit_on_the_memory_of_the_device(place, monkeypatch):
@@ -138,7 +138,7 @@ def test_caches_in_fp8(place, tmp_path, cache):
     kept = ("--out", tmp_path / "out", "--storage", tmp_path / "s.db")
     assert run(*search, *kept, "--n-trials", 3)[0] == 0
     text = refused(*search, *kept, "--cache", cache)
-    assert f"cache: not set in the study, {cache} now" in text
+    assert f"cache: float in the study, {cache} now" in text
     assert run("compare", "FFFFF", "FSFSF", *args, "--cache", "int4")[0] == 2
 
 
