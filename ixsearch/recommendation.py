@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ixsearch.keeping import Searched, why_none
 from ixsearch.output.figures import nats, quartiles, strict, times
 from ixsearch.patterns import Pattern
 from ixsearch.results import Finalist
@@ -18,29 +19,35 @@ class Recommendation:
     """What to serve."""
 
     pattern: Pattern | None
-    """None: no searched pattern was shown to be within the tolerance; serve all-F."""
+    """None: no searched pattern was shown to be within the tolerance; keep all-F if allowed."""
     measure: str
     """What decided: accuracy, loss, or nothing where the documents cannot see a pattern."""
     headline: str
     reason: str
 
 
-def recommend(finalists: Sequence[Finalist], judgement: Judgement) -> Recommendation:
+ANY = Searched()
+
+
+def recommend(
+    finalists: Sequence[Finalist], judgement: Judgement, how: Searched = ANY
+) -> Recommendation:
     """Put the judgement on the searched finalists into words.
 
     `finalists` holds all-F, as `baseline`; the others carry the judgement's verdicts.
     """
     searched = [f for f in finalists if f.verdict is not None and f.origin != "uniform"]
     if not searched:
-        return _keep("nothing", "No searched pattern went on to held-out documents.")
+        return _keep("nothing", "No searched pattern went on to held-out documents.", how)
     if all(f.held_out.divergence == 0 for f in searched):
         return _keep(
             "nothing",
             "The held-out documents cannot tell patterns apart: every pattern scored exactly as"
             " all-F. Give documents longer than index_topk.",
+            how,
         )
     if judgement.chosen is None:
-        return _keep(judgement.measure, _why_none(searched))
+        return _keep(judgement.measure, why_none(searched, judgement.measure, how), how)
     chosen = next(f for f in searched if f.verdict == judgement.chosen)
     pattern = chosen.pattern
     baseline = next(f for f in finalists if f.origin == "baseline")
@@ -52,21 +59,11 @@ def recommend(finalists: Sequence[Finalist], judgement: Judgement) -> Recommenda
     )
 
 
-def _keep(measure: str, reason: str) -> Recommendation:
-    return Recommendation(None, measure, "Keep all-F: no searched pattern is recommended.", reason)
-
-
-def _why_none(searched: Sequence[Finalist]) -> str:
-    tested = [f for f in searched if f.verdict.finding is not Finding.INTERVAL]
-    words = [f"{f.pattern.num_full} F ({f.pattern}): {f.verdict.sentence}" for f in tested]
-    return " ".join(
-        [
-            "No searched pattern was shown to be within the tolerance on held-out documents.",
-            *words,
-            "Search a budget with more F layers, give more documents, or accept a larger"
-            " --tolerance.",
-        ]
-    )
+def _keep(measure: str, reason: str, how: Searched) -> Recommendation:
+    headline = "Keep all-F: no searched pattern is recommended."
+    if not how.allows_all_full:
+        headline = "No pattern is recommended, and all-F is not what --pin-shared asks for."
+    return Recommendation(None, measure, headline, reason)
 
 
 def _why(chosen: Finalist, baseline: Finalist, searched: Sequence[Finalist]) -> list[str]:

@@ -17,6 +17,7 @@ from ixsearch.job.objective import objective_for
 from ixsearch.job.own_gpu import own_gpu
 from ixsearch.job.served_model import served_model
 from ixsearch.job.study_identity import study_identity
+from ixsearch.keeping import Searched
 from ixsearch.output.folder import check_output_folder
 from ixsearch.output.outcome import Outcome, Totals
 from ixsearch.output.progress import Report, RunProgress
@@ -179,7 +180,8 @@ def _judge(
     finals = play_finals(inputs, chosen, settings.tolerance, seed, progress)
     index_overlap = compare_indices(inputs)
     progress.close()
-    recommendation = recommend(finals.finalists, finals.judgement)
+    how = _searched(space, found)
+    recommendation = recommend(finals.finalists, finals.judgement, how)
     trials = tuple(study.rows())
     return Outcome(
         model=inputs.model,
@@ -222,13 +224,19 @@ def _stopped(found: SearchOutcome) -> list[str]:
 
 
 def _outside(space: SearchSpace, recommendation: Recommendation) -> list[str]:
-    """All-F is what the files hold when nothing is recommended."""
+    """All-F is what the files hold when nothing is recommended, if it may be."""
     if recommendation.pattern is not None or space.contains(space.baseline):
         return []
     return [
-        "No pattern is recommended, so the files hold all-F, which has F in layers that"
-        " --pin-shared wants S. Pin fewer layers, or accept a larger --tolerance."
+        "No pattern is recommended, and all-F has F in layers that --pin-shared wants S: no"
+        " pattern.yaml and no overrides were written."
     ]
+
+
+def _searched(space: SearchSpace, found: SearchOutcome) -> Searched:
+    allows_all_full = space.contains(space.baseline)
+    most = space.baseline.num_full - 1 if allows_all_full else space.fullest.num_full
+    return Searched(most, allows_all_full, found.stopped)
 
 
 def _say(report: Report) -> Callable[[SearchProgress], None]:

@@ -41,7 +41,8 @@ def draw_front(path: Path, outcome: Outcome, study: Study) -> Path | None:
         axes = _optuna_axes(_allowed(study, outcome), _level(study, outcome), _zero(outcome))
         _dress(axes, outcome)
         _mark(axes, outcome)
-        axes.legend(loc="upper right", fontsize=9, facecolor="white", framealpha=0.95)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(loc="upper right", fontsize=9, facecolor="white", framealpha=0.95)
         axes.figure.savefig(path, dpi=150, bbox_inches="tight", facecolor="white")
         pyplot.close(axes.figure)
     return path
@@ -135,6 +136,8 @@ def _mark(axes: Any, outcome: Outcome) -> None:
             zorder=3,
         )
     served = outcome.served
+    if served is None:
+        return
     label = f"recommended: {served.pattern.num_full} F"
     place = [[value] for value in _point(served, outcome)]
     axes.scatter(

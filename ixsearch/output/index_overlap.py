@@ -13,7 +13,7 @@ MOST_ROWS = 16
 
 def overlap_section(outcome: Outcome) -> list[str]:
     """A row for each F layer of the pattern and the F layer after it."""
-    found, full = outcome.index_overlap, outcome.pattern.full_layers
+    found, full = outcome.index_overlap, (outcome.pattern or outcome.baseline.pattern).full_layers
     if found is None or len(full) < 2:
         return []
     pairs = sorted(pairwise(full), key=lambda pair: found.shares[pair[0]][pair[1]])

@@ -67,16 +67,18 @@ class Outcome:
         return self.finalists[0]
 
     @property
-    def served(self) -> Finalist:
-        """The recommended finalist; all-F where none is recommended."""
+    def served(self) -> Finalist | None:
+        """The recommended finalist, else all-F; None where the constraints do not allow that."""
         wanted = self.recommendation.pattern
+        if wanted is None:
+            return None if self.baseline.pattern in self.outside else self.baseline
         known = (f for f in self.finalists if f.pattern == wanted and f.origin != "uniform")
         return next(known, self.baseline)
 
     @property
-    def pattern(self) -> Pattern:
+    def pattern(self) -> Pattern | None:
         """The pattern that the files hold."""
-        return self.served.pattern
+        return self.served.pattern if self.served else None
 
     @property
     def allowed_trials(self) -> tuple[TrialRow, ...]:

@@ -66,13 +66,19 @@ def search(outcome: Outcome) -> list[str]:
     ]
 
 
+_PATTERN = (
+    "- `pattern.yaml`: the pattern, its model and where it comes from",
+    "- `overrides/`: the settings that switch it on; `hf_overrides.json` for other engines",
+)
+_NOTHING = ("- no `pattern.yaml` and no `overrides/`: there is nothing to serve",)
+
+
 def files(outcome: Outcome) -> list[str]:
     """What lies beside the report, and the commands that serve it."""
     return [
         "## Files, and how to serve",
         "",
-        "- `pattern.yaml`: the pattern, its model and where it comes from",
-        "- `overrides/`: the settings that switch it on; `hf_overrides.json` for other engines",
+        *(_NOTHING if outcome.pattern is None else _PATTERN),
         "- `trials.csv`: every finished trial",
         *(line for setup in setups(outcome) for line in _commands(outcome, setup)),
         *(["", said] if (said := note(outcome)) else []),

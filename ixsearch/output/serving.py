@@ -57,7 +57,9 @@ class Setup:
 
 
 def setups(outcome: Outcome) -> tuple[Setup, ...]:
-    """One a server."""
+    """One a server; none where there is nothing to serve."""
+    if outcome.pattern is None:
+        return ()
     served, model = outcome.served_model, outcome.model
     config = {"model_type": model.model_type} if served is None else served.config.values
     name = model.name if served is None else served.name
@@ -73,7 +75,11 @@ def settings_file(outcome: Outcome, setup: Setup) -> str:
 
 def note(outcome: Outcome) -> str:
     """What is to be known before the model is served; '' for nothing."""
-    return BUNDLED_NOTE if outcome.served_model and outcome.served_model.is_bundled else ""
+    return (
+        BUNDLED_NOTE
+        if outcome.pattern and outcome.served_model and outcome.served_model.is_bundled
+        else ""
+    )
 
 
 def comment(text: str) -> str:

@@ -23,6 +23,7 @@ def summary(outcome: Outcome, folder: object = None) -> dict[str, Any]:
     """
     recommendation = outcome.recommendation
     served = outcome.pattern
+    shape = (served.letters, served.num_full, served.retention) if served else (None,) * 3
     return {
         "format": FORMAT,
         "ixsearch": outcome.tool_version,
@@ -38,7 +39,7 @@ def summary(outcome: Outcome, folder: object = None) -> dict[str, Any]:
         "constraints": outcome.constraints,
         "objective": outcome.objective,
         "recommendation": plain(recommendation)
-        | {"served": served.letters, "num_full": served.num_full, "retention": served.retention},
+        | dict(zip(("served", "num_full", "retention"), shape, strict=True)),
         "finalists": [finalist_summary(f) for f in outcome.finalists],
         "front": [
             {

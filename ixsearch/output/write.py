@@ -23,6 +23,7 @@ from ixsearch.patterns.pattern_file import (
     dump_pattern_file,
     read_pattern_file,
 )
+from ixsearch.results import Finalist
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -36,14 +37,15 @@ def write_outcome(folder: str | os.PathLike[str], outcome: Outcome, study: Study
     """
     place = Path(os.path.abspath(folder))
     with output_folder(place) as new:
-        file = pattern_file(outcome)
-        _write(new / "pattern.yaml", dump_pattern_file(file))
-        _write_overrides(new / "overrides", outcome)
+        if outcome.served is not None:
+            file = pattern_file(outcome, outcome.served)
+            _write(new / "pattern.yaml", dump_pattern_file(file))
+            _write_overrides(new / "overrides", outcome)
         table = trials_csv(outcome.trials, outcome.objective, outcome.nested)
         _write(new / "trials.csv", table)
         picture = draw_front(new / "front.png", outcome, study)
         _write(new / "report.md", report(outcome, picture.name if picture else None, NO_PLOT))
-        if read_pattern_file(new / "pattern.yaml").pattern != outcome.pattern:
+        if outcome.pattern and read_pattern_file(new / "pattern.yaml").pattern != outcome.pattern:
             raise IxsearchError(
                 f"pattern.yaml for {place} does not read back as {outcome.pattern}:"
                 " nothing was written. This is a bug in ixsearch, please report it"
@@ -51,9 +53,9 @@ def write_outcome(folder: str | os.PathLike[str], outcome: Outcome, study: Study
     return place
 
 
-def pattern_file(outcome: Outcome) -> PatternFile:
-    """The recommended pattern (all-F where none is) with its model and provenance."""
-    model, served = outcome.model, outcome.served
+def pattern_file(outcome: Outcome, served: Finalist) -> PatternFile:
+    """The pattern to serve (all-F where none is recommended) with its model and provenance."""
+    model = outcome.model
     held_out, baseline = served.held_out, outcome.baseline.held_out
     scores = {
         "divergence_nats": held_out.divergence,

@@ -29,6 +29,25 @@ class Verdict:
     """About how many would settle it, where that is not shown; None: never, or not asked."""
     sentence: str
 
+    @property
+    def estimate(self) -> float:
+        """What `tolerance` limits, as measured; NaN where that is not known."""
+        if self.measure is Measure.ACCURACY:
+            return self.comparison.net_loss
+        rise = self.comparison.relative_loss
+        return float("nan") if rise is None else rise.estimate
+
+    @property
+    def may_be_settled(self) -> bool:
+        """Is it not shown only because there are too few documents?"""
+        if self.finding is not Finding.NOT_SHOWN or _is_within(
+            self.comparison, self.measure, self.tolerance
+        ):
+            return False
+        if self.measure is Measure.ACCURACY:
+            return self.questions_needed is not None
+        return self.comparison.relative_loss is None or self.estimate < self.tolerance
+
 
 @dataclass(frozen=True)
 class Judgement:

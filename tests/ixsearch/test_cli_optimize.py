@@ -257,13 +257,14 @@ def test_constraints_on_the_study_of_a_free_search(finished, tmp_path):
     words = "pinned S: layers 3; pipeline stages, each begins with F: at layers 0, 2"
     assert said["constraints"] == words
     assert words in (out / "report.md").read_text()
-    assert read_pattern_file(out / "pattern.yaml").provenance.constraints == words
+    recommended = said["recommendation"]["pattern"]
+    assert (out / "pattern.yaml").exists() == (recommended is not None)
     baseline, *others = said["finalists"]
     assert baseline["pattern"] == "F" * LAYERS
     assert {f["num_full"] for f in others} == {3, 2}
     shown = [f["pattern"] for f in (*others, *said["front"])]
     assert all(letters[2] == "F" and letters[3] == "S" for letters in shown)
-    assert said["recommendation"]["pattern"] in (None, *shown)
+    assert recommended in (None, *shown)
     checked = ("--model", finished.args[1], "--engine", "vllm==0.28.0", "--pp-partition", "2,3")
     assert all(run("validate", letters, *checked)[0] == 0 for letters in shown)
     assert run("validate", "FFSSS", *checked)[0] == 1
@@ -303,11 +304,21 @@ def test_a_nested_search_that_ended_early_shows_the_chain_that_there_is(finished
     assert (len(front) == 1) == (trials == 1)
 
 
-def test_all_full_where_layers_are_pinned_shared_is_warned_of(finished, tmp_path):
+def test_where_pins_do_not_allow_all_f_nothing_is_written_to_be_served(finished, tmp_path):
+    """Nor is what an earlier call recommended left there."""
+    shutil.copytree(finished.out, tmp_path / "out")
     args = (*finished.args, "--storage", tmp_path / "study.db", "--out", tmp_path / "out")
     code, said, _ = run(*args, "--pin-shared", "3", "--n-trials", 1, "--json")
     said = json.loads(said)
     assert code == 0
-    assert said["recommendation"]["served"] == "F" * LAYERS
-    assert any("--pin-shared wants S" in text for text in said["warnings"])
+    assert said["recommendation"]["served"] is None and said["serving"] == []
+    assert said["recommendation"]["headline"].startswith("No pattern is recommended")
+    (warning,) = (text for text in said["warnings"] if "--pin-shared wants S" in text)
+    assert "no pattern.yaml and no overrides were written" in warning
     assert said["front"] == []
+    left = {p.relative_to(tmp_path / "out").as_posix() for p in (tmp_path / "out").rglob("*.*")}
+    assert left == {name for name in FILES if name.partition(".")[0] != "pattern"} - {
+        name for name in FILES if name.startswith("overrides")
+    }
+    text = (tmp_path / "out/report.md").read_text()
+    assert "no `pattern.yaml`" in text and "vllm serve" not in text and "recommended**" not in text

@@ -1,7 +1,8 @@
 from dataclasses import replace
 
+from ixsearch.keeping import Searched
 from ixsearch.patterns import Pattern
-from ixsearch.recommendation import recommend
+from ixsearch.recommendation import ANY, recommend
 from ixsearch.results import Finalist, Quality, Ratio, Speed, TaskScore
 from tests.ixsearch.judged import judged
 
@@ -27,8 +28,8 @@ def task(strict) -> TaskScore:
     return TaskScore("word_problems", 56, strict, 0.01, strict, 0.01, 0.9)
 
 
-def say(*finalists, **how):
-    return recommend(*judged(list(finalists), **how))
+def say(*finalists, how=ANY, **judging):
+    return recommend(*judged(list(finalists), **judging), how)
 
 
 BASE = finalist("baseline", "FFFFFFFF", matched=380, divergence=0.0)
@@ -59,9 +60,9 @@ def test_none_shown_keeps_all_f_and_says_how_far_it_was():
     assert say(BASE, replace(FOUR, held_out=quality(366)), tolerance=0.1).pattern == FOUR.pattern
 
 
-def test_patterns_that_were_not_tested_are_neither_recommended_nor_named():
+def test_patterns_that_were_not_tested_are_not_recommended():
     found = say(BASE, SIX, TWO, tested=[TWO.pattern])
-    assert found.pattern is None and str(SIX.pattern) not in found.reason
+    assert found.pattern is None
 
 
 def test_uniform_patterns_and_the_baseline_are_never_recommended():
@@ -82,6 +83,31 @@ def test_where_all_f_has_too_few_right_the_loss_decides():
     base = finalist("baseline", "FFFFFFFF", matched=20, loss=2.0, divergence=0)
     found = say(base, finalist("best", "FSFSFSFS", matched=20, loss=2.001))
     assert found.measure == "loss" and "too few of the answers right" in found.reason
+
+
+def test_where_the_loss_decides_no_tolerance_is_advised():
+    base = finalist("baseline", "FFFFFFFF", answers=0, loss=2.0, divergence=0)
+    found = say(base, finalist("best", "FSFSFSFS", answers=0, loss=2.1))
+    assert found.pattern is None and found.measure == "loss"
+    assert "accept a larger" not in found.reason
+    assert "may rise by 1 %, whatever --tolerance says" in found.reason
+    assert "What might help: search a budget with more F layers." in found.reason
+
+
+def test_advice_does_not_contradict_the_verdict():
+    """More documents only where they may settle it; no more F than the constraints allow."""
+    pinned = Searched(most_full=4, allows_all_full=False)
+    found = say(BASE, replace(FOUR, held_out=quality(370)), how=pinned)
+    assert "about" in found.reason and "give more documents" in found.reason
+    assert "more F layers" not in found.reason and "pin fewer layers S" in found.reason
+    assert "all-F is not what --pin-shared asks for" in found.headline
+    found = say(BASE, TWO, how=pinned)
+    assert "Worse than the tolerance" in found.reason and "more documents" not in found.reason
+    few = replace(TWO, held_out=quality(20, answers=30))
+    all_f = replace(BASE, held_out=quality(21, answers=30, divergence=0.0))
+    found = say(all_f, few)
+    assert "more questions with the same outcome would not change that" in found.reason
+    assert "give more documents" not in found.reason
 
 
 def test_documents_that_cannot_see_a_pattern_recommend_nothing():

@@ -42,10 +42,12 @@ def check_files_say(folder: Path, letters: str) -> None:
 
 
 def test_writes_every_file_and_all_say_the_same_pattern(tmp_path, outcome, study):
+    outcome = replace(outcome, constraints="pinned S: layers 3")
     folder = write_outcome(tmp_path / "out", outcome, study)
     assert folder == tmp_path / "out" and visible(folder) == FILES
     check_files_say(folder, outcome.recommendation.pattern.letters)
     provenance = read_pattern_file(folder / "pattern.yaml").provenance
+    assert provenance.constraints == "pinned S: layers 3"
     assert provenance.seed == 17 and provenance.study == "drop-16-main"
     assert [d.digest for d in provenance.documents] == ["ab12cd34", "ef56ab78"]
     assert provenance.scores["match_rate"] == 381 / 400
