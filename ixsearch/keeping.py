@@ -22,16 +22,47 @@ class Searched:
     """The limit at which it ended early."""
 
 
+def why_no_finalist(how: Searched) -> str:
+    """Where no searched pattern went on to held-out documents."""
+    why = "the budgets leave none but all-F"
+    if how.stopped is not None:
+        why = (
+            f"the search ended at its limit --{how.stopped} before it had one. Repeat the command"
+            " with a higher limit to go on"
+        )
+    return f"No searched pattern went on to held-out documents: {why}."
+
+
 def why_none(searched: Sequence[Finalist], measure: Measure, how: Searched) -> str:
     """`searched` are the finalists that could have been recommended, with their verdicts."""
     tested = [f for f in searched if f.verdict.finding is not Finding.INTERVAL]
+    others = [f for f in searched if f not in tested]
     return " ".join(
         [
             "No searched pattern was shown to be within the tolerance on held-out documents.",
             *(f"{_name(f)}: {f.verdict.sentence}" for f in tested),
+            *_closest(others),
             *_advice(tested, measure, how),
         ]
     )
+
+
+def _closest(others: Sequence[Finalist]) -> list[str]:
+    """Of those that were not put to the test: the fewest F that look good, else the best."""
+    good = [f for f in others if f.verdict.estimate <= f.verdict.tolerance]
+    if good:
+        found = min(good, key=lambda f: f.pattern.num_full)
+        return [f"The fewest F that look within it, {_name(found)}: {found.verdict.sentence}"]
+    if not others:
+        return []
+    found = min(others, key=lambda f: (_estimate(f), f.held_out.divergence))
+    return [f"Of the others {_name(found)} came closest: {found.verdict.sentence}"]
+
+
+def _estimate(finalist: Finalist) -> float:
+    """What is not a number is worst."""
+    estimate = finalist.verdict.estimate
+    return estimate if estimate == estimate else float("inf")
 
 
 def _advice(tested: Sequence[Finalist], measure: Measure, how: Searched) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ixsearch.keeping import Searched, why_none
+from ixsearch.keeping import Searched, why_no_finalist, why_none
 from ixsearch.output.figures import nats, quartiles, strict, times
 from ixsearch.patterns import Pattern
 from ixsearch.results import Finalist
@@ -38,7 +38,7 @@ def recommend(
     """
     searched = [f for f in finalists if f.verdict is not None and f.origin != "uniform"]
     if not searched:
-        return _keep("nothing", "No searched pattern went on to held-out documents.", how)
+        return _keep("nothing", why_no_finalist(how), how)
     if all(f.held_out.divergence == 0 for f in searched):
         return _keep(
             "nothing",

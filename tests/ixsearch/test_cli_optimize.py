@@ -198,6 +198,7 @@ def test_only_the_baseline(finished, tmp_path):
     said = json.loads(said)
     assert code == 0
     assert said["recommendation"]["pattern"] is None
+    assert "ended at its limit --n-trials" in said["recommendation"]["reason"]
     assert said["recommendation"]["served"] == "F" * LAYERS
     assert [f["origin"] for f in said["finalists"]] == ["baseline"]
 

@@ -63,6 +63,7 @@ def test_none_shown_keeps_all_f_and_says_how_far_it_was():
 def test_patterns_that_were_not_tested_are_not_recommended():
     found = say(BASE, SIX, TWO, tested=[TWO.pattern])
     assert found.pattern is None
+    assert f"6 F ({SIX.pattern}): Not put to the test: it lost 0" in found.reason
 
 
 def test_uniform_patterns_and_the_baseline_are_never_recommended():
@@ -70,6 +71,12 @@ def test_uniform_patterns_and_the_baseline_are_never_recommended():
     full = replace(BASE, origin="best")
     found = say(BASE, uniform, full)
     assert found.pattern is None and "No searched pattern" in found.reason
+
+
+def test_where_no_searched_pattern_went_on_the_limit_is_named():
+    assert "the budgets leave none but all-F" in say(BASE).reason
+    reason = say(BASE, how=Searched(stopped="n-trials")).reason
+    assert "ended at its limit --n-trials" in reason and "Repeat the command" in reason
 
 
 def test_without_answers_the_loss_decides():
@@ -108,6 +115,21 @@ def test_advice_does_not_contradict_the_verdict():
     found = say(all_f, few)
     assert "more questions with the same outcome would not change that" in found.reason
     assert "give more documents" not in found.reason
+
+
+def test_keeping_all_f_names_the_best_that_was_not_put_to_the_test():
+    tested = [SIX.pattern]
+    six = replace(SIX, held_out=quality(366))
+    reason = say(BASE, six, FOUR, TWO, ONE, tested=tested).reason
+    assert f"The fewest F that look within it, 4 F ({FOUR.pattern}): Not put to the" in reason
+    reason = say(BASE, six, ONE, TWO, tested=tested).reason
+    assert f"Of the others 2 F ({TWO.pattern}) came closest: Not put to the test" in reason
+    base = finalist("baseline", "FFFFFFFF", answers=0, loss=2.0, divergence=0)
+    four = finalist("best", "FSFSFSFS", answers=0, loss=2.002)
+    reason = say(
+        base, finalist("best", "FFFSFFFS", answers=0, loss=2.1), four, tested=tested
+    ).reason
+    assert "The fewest F that look within it, 4 F" in reason
 
 
 def test_documents_that_cannot_see_a_pattern_recommend_nothing():
