@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ixsearch.job.inputs import Inputs
 from ixsearch.job.judging import Evidence
+from ixsearch.job.kept_scores import Score
 from ixsearch.mix import FIRST_OF_EACH, Mix
 from ixsearch.patterns import Pattern
 from ixsearch.results import Finalist, Quality
@@ -24,12 +25,13 @@ NEW_TOKENS = 32
 
 
 def hold_out(
-    inputs: Inputs, chosen: Sequence[Chosen], progress: Progress
+    inputs: Inputs, chosen: Sequence[Chosen], progress: Progress, score: Score | None = None
 ) -> tuple[list[Finalist], Evidence]:
-    """Score all finalists on the first held-out documents, in one pass."""
+    """Score all finalists on the first held-out documents, in one pass; by default the engine's."""
     mix = inputs.held_out_mix
     documents = inputs.held_out[: max(ALL_FINALISTS, FIRST_OF_EACH * len(mix.weights))]
-    rows = inputs.engine.score(documents, [c.pattern for c in chosen], progress)
+    score = score or inputs.engine.score
+    rows = score(documents, [c.pattern for c in chosen], progress)
     finalists = [
         Finalist(c.pattern, c.origin, c.calibration, Quality.of(row, mix), by_set=_by_set(row, mix))
         for c, row in zip(chosen, rows, strict=True)
@@ -109,9 +111,11 @@ def put_to_the_test(
     evidence: Evidence,
     tested: Sequence[Pattern],
     progress: Progress,
+    score: Score | None = None,
 ) -> Evidence:
     """Score the patterns under test, and all-F, on the other held-out documents too."""
     rest = inputs.held_out[len(evidence.documents) :]
     if not (tested and rest):
         return evidence
-    return evidence.extended(inputs.engine, rest, [inputs.model.baseline, *tested], progress)
+    score = score or inputs.engine.score
+    return evidence.extended(score, rest, [inputs.model.baseline, *tested], progress)

@@ -15,6 +15,7 @@ from ixsearch.job.closer_look import (
 )
 from ixsearch.job.inputs import Inputs
 from ixsearch.job.judging import judge_finalists, leaders
+from ixsearch.job.kept_scores import Score
 from ixsearch.output.progress import RunProgress
 from ixsearch.results import Finalist
 from ixsearch.runtime.interface import Workload
@@ -34,12 +35,17 @@ class Finals:
 
 
 def play_finals(
-    inputs: Inputs, chosen: Sequence[Chosen], tolerance: float, seed: int, progress: RunProgress
+    inputs: Inputs,
+    chosen: Sequence[Chosen],
+    tolerance: float,
+    seed: int,
+    progress: RunProgress,
+    score: Score,
 ) -> Finals:
     """Held-out documents, the test of the leaders, decoding, speed, and the verdict on all that."""
     tested = leaders(inputs.model, inputs.calibration, chosen, tolerance)
-    finalists, evidence = hold_out(inputs, chosen, progress.phase("held-out"))
-    evidence = put_to_the_test(inputs, evidence, tested, progress.phase("verdict"))
+    finalists, evidence = hold_out(inputs, chosen, progress.phase("held-out"), score)
+    evidence = put_to_the_test(inputs, evidence, tested, progress.phase("verdict"), score)
     wanted = worth_decoding(finalists)
     finalists, said = decode(inputs, finalists, wanted, progress.phase("decoding"))
     timed = worth_timing(finalists)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ixsearch.job.kept_scores import Score
 from ixsearch.patterns import Pattern
 from ixsearch.results import Finalist, Ratio
-from ixsearch.runtime.interface import Document, DocumentScore, Engine, ModelInfo, Progress
+from ixsearch.runtime.interface import Document, DocumentScore, ModelInfo, Progress
 from ixsearch.search.finalists import Chosen
 from ixsearch.verdict.candidate import Candidate
 from ixsearch.verdict.interval import Interval
@@ -35,13 +36,13 @@ class Evidence:
 
     def extended(
         self,
-        engine: Engine,
+        score: Score,
         more: Sequence[Document],
         patterns: Sequence[Pattern],
         report: Progress,
     ) -> Evidence:
         """Score these patterns on more documents."""
-        rows = engine.score(more, patterns, report)
+        rows = score(more, patterns, report)
         added = dict(zip(patterns, rows, strict=True))
         scores = {p: (*s, *added.get(p, ())) for p, s in self.scores.items()}
         return Evidence([*self.documents, *more], scores)

@@ -12,6 +12,7 @@ from ixsearch.job.clock import now
 from ixsearch.job.finals import play_finals
 from ixsearch.job.index_overlap import compare_indices
 from ixsearch.job.inputs import Inputs, Sources, load_inputs
+from ixsearch.job.kept_scores import kept_scores
 from ixsearch.job.kept_sources import to_attribute
 from ixsearch.job.objective import objective_for
 from ixsearch.job.own_gpu import own_gpu
@@ -177,7 +178,8 @@ def _judge(
             "the search ended before any pattern was scored: give it more --timeout or --n-trials"
         )
     seed = settings.sources.seed
-    finals = play_finals(inputs, chosen, settings.tolerance, seed, progress)
+    score = kept_scores(inputs.engine, study.optuna)
+    finals = play_finals(inputs, chosen, settings.tolerance, seed, progress, score)
     index_overlap = compare_indices(inputs)
     progress.close()
     how = _searched(space, found)
