@@ -196,7 +196,7 @@ def _judge(
         trials=trials,
         finalists=finals.finalists,
         recommendation=recommendation,
-        totals=Totals(found.evaluations, found.forwards, dict(progress.seconds)),
+        totals=Totals(found.evaluations, found.forwards, dict(progress.seconds), study.forwards()),
         workload=finals.workload,
         tolerance=settings.tolerance,
         warnings=(

@@ -17,13 +17,15 @@ from ixsearch.search.contest import Contest
 
 @dataclass(frozen=True)
 class Totals:
-    """What the search cost."""
+    """What the search cost, in this call of it."""
 
     evaluations: int
     forward_equivalents: float
     """Layer-tokens computed / (layers x tokens of one document set)."""
     seconds: Mapping[str, float]
     """By phase, in the order they ran."""
+    forward_equivalents_of_study: float
+    """Of all calls; of what they finished."""
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,11 @@ import shlex
 
 from ixsearch.output import figures as fig
 from ixsearch.output.markdown import line, table
-from ixsearch.output.outcome import Outcome
+from ixsearch.output.outcome import Outcome, Totals
 from ixsearch.output.serving import Setup, note, settings_file, setups
+
+ROUNDING = 0.005
+"""Of forward-equivalents: what is not shown."""
 
 
 def measured_on(outcome: Outcome) -> list[str]:
@@ -49,13 +52,11 @@ def measured_on(outcome: Outcome) -> list[str]:
 
 def search(outcome: Outcome) -> list[str]:
     """What the search cost, and how to look at its study."""
-    totals = outcome.totals
-    phases = ", ".join(f"{name} {fig.seconds(s)}" for name, s in totals.seconds.items())
+    phases = ", ".join(f"{name} {fig.seconds(s)}" for name, s in outcome.totals.seconds.items())
     return [
         "## The search",
         "",
-        f"{len(outcome.trials)} trials; {totals.evaluations} evaluations,"
-        f" {totals.forward_equivalents:.2f} forward-equivalents; {phases}.",
+        f"{len(outcome.trials)} trials; {_cost(outcome.totals)}; {phases}.",
         "",
         f"Every proposal is a trial of the Optuna study `{line(outcome.study_name)}`:",
         "",
@@ -64,6 +65,15 @@ def search(outcome: Outcome) -> list[str]:
         f"optuna-dashboard {shlex.quote(outcome.storage_shown)}",
         "```",
     ]
+
+
+def _cost(totals: Totals) -> str:
+    """Of the study, and of this call where there were others."""
+    here = f"{totals.evaluations} evaluations, {totals.forward_equivalents:.2f} forward-equivalents"
+    whole = totals.forward_equivalents_of_study
+    if abs(whole - totals.forward_equivalents) < ROUNDING:
+        return here
+    return f"{whole:.2f} forward-equivalents in all calls of this study; in this one {here}"
 
 
 _PATTERN = (

@@ -34,6 +34,11 @@ def save_effects(study: optuna.Study, effects: Effects, forwards: float) -> None
     study.set_user_attr(KEY, about)
 
 
+def effects_forwards(study: optuna.Study) -> float:
+    """What the saved effects cost; 0 where there are none."""
+    return study.user_attrs.get(KEY, {}).get("forwards", 0.0)
+
+
 def load_effects(study: optuna.Study) -> Effects | None:
     """What was saved, if anything was."""
     attributes = study.user_attrs

@@ -16,6 +16,7 @@ from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.results import TrialRow
 from ixsearch.runtime.deferred_signals import deferred_signals
 from ixsearch.runtime.interface import DocumentScore
+from ixsearch.search.effects_store import effects_forwards
 from ixsearch.search.identity import Identity, check_identity
 from ixsearch.search.objective import DIVERGENCE, Objective
 from ixsearch.search.pieces import Proposal
@@ -184,6 +185,12 @@ class PatternStudy:
     def is_over(self) -> bool:
         """Has the search ended by itself?"""
         return self.optuna.user_attrs.get(SEARCH_OVER, False)
+
+    def forwards(self) -> float:
+        """What all finished trials and the effects cost, whoever measured them."""
+        finished = self.optuna.get_trials(deepcopy=False, states=FINISHED)
+        scored = sum(t.user_attrs["forwards"] for t in finished if self._known.get(t.number))
+        return scored + effects_forwards(self.optuna)
 
     def forwards_of_others(self, but: Collection[int]) -> float:
         """What finished trials of other processes cost, but for those of these numbers."""

@@ -123,7 +123,13 @@ def test_report_names_pattern_study_and_command(finished):
     assert "front.png" in text and "## What the indices of layers have in common" in text
 
 
-def test_a_repeated_run_scores_nothing_and_finds_the_same(finished, tmp_path):
+def test_a_repeated_run_scores_nothing_and_finds_the_same(finished, tmp_path, monkeypatch):
+    """Neither in the search nor on held-out documents; the study's cost stays what it was."""
+
+    def fail(*_, **__):
+        raise AssertionError("scored again")
+
+    monkeypatch.setattr(NativeEngine, "score", fail)
     storage = copy_storage(finished.storage, tmp_path / "study.db")
     code, out, _ = run(*finished.args, "--storage", storage, "--out", tmp_path / "out", "--json")
     said = json.loads(out)
@@ -133,6 +139,14 @@ def test_a_repeated_run_scores_nothing_and_finds_the_same(finished, tmp_path):
     for now, before in zip(said["finalists"], finished.said["finalists"], strict=True):
         for key in ("pattern", "origin", "calibration", "held_out"):
             assert now[key] == before[key]
+        if now["verdict"]:
+            assert now["verdict"]["comparison"] == before["verdict"]["comparison"]
+    cost = finished.said["totals"]["forward_equivalents"]
+    for totals in (said["totals"], finished.said["totals"]):
+        assert totals["forward_equivalents_of_study"] == pytest.approx(cost) and cost > 1
+    words = f"{cost:.2f} forward-equivalents in all calls of this study; in this one 0 evaluations"
+    assert words in (tmp_path / "out/report.md").read_text()
+    assert "in all calls" not in (finished.out / "report.md").read_text()
     assert said["recommendation"]["served"] == finished.said["recommendation"]["served"]
 
 

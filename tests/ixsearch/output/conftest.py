@@ -113,7 +113,7 @@ def outcome() -> Outcome:
         trials=trial_rows(),
         finalists=tuple(found),
         recommendation=recommend(found, judgement),
-        totals=Totals(57, 36.25, {"start": 14.2, "search": 88.1, "held-out": 152.0}),
+        totals=Totals(57, 36.25, {"start": 14.2, "search": 88.1, "held-out": 152.0}, 36.25),
         workload=Workload(context=512, batch=4, new_tokens=32),
         tolerance=TOLERANCE,
         warnings=(),
