@@ -244,6 +244,6 @@ def _searched(space: SearchSpace, found: SearchOutcome) -> Searched:
 def _say(report: Report) -> Callable[[SearchProgress], None]:
     def say(at: SearchProgress) -> None:
         best = "  ".join(f"{budget}F {divergence:.2g}" for budget, divergence in at.best.items())
-        report(at.fraction, f"{at.proposer}, {at.finished} patterns  {best}")
+        report(at.fraction, f"{at.proposer}, {at.finished} patterns  {best}".rstrip())
 
     return say

@@ -1,4 +1,4 @@
-"""How far the run is: bars with an ETA on a terminal, elsewhere a line a phase, on stderr."""
+"""How far the run is: bars with an ETA on a terminal, elsewhere a line now and then, on stderr."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
+from ixsearch.output.progress_lines import ProgressLines
+
 
 class Report(Protocol):
     """Says that `fraction` of a phase is done, from 0 to 1, and what is going on."""
@@ -31,8 +33,8 @@ class RunProgress:
     """Progress over phases known ahead.
 
     `phases` gives each phase's name and weight, about its seconds; they tell the ETA. Bars appear
-    where `console` (stderr by default) is a terminal and `bars` is not off; otherwise one line is
-    printed when a phase ends.
+    where `console` (stderr by default) is a terminal and `bars` is not off; otherwise a line is
+    printed when a phase ends, and within a long one as `ProgressLines` says.
 
         with RunProgress({"search": 90, "speed": 20}) as progress:
             report = progress.phase("search")
@@ -50,6 +52,7 @@ class RunProgress:
         self._shares: dict[str, float] = {}
         self._now: str | None = None
         self._began = 0.0
+        self._lines = ProgressLines(0.0)
         self._total_bar = self._bar = None
 
     def __enter__(self) -> RunProgress:
@@ -75,12 +78,15 @@ class RunProgress:
         """End the phase before and begin this one. A phase may come back."""
         self._end_phase()
         self._now, self._began = name, time.monotonic()
+        self._lines = ProgressLines(self._began)
         if self._bars:
             self._bar = self._bars.add_task(name, total=1.0, note="")
 
         def report(fraction: float, note: str = "") -> None:
             if self._now == name:
                 self._show(min(1.0, fraction), note)
+                if not self._bars:
+                    self._log(note)
 
         return report
 
@@ -95,6 +101,12 @@ class RunProgress:
             done = sum(self._weights.get(name, 0.0) * s for name, s in self._shares.items())
             self._bars.update(self._bar, completed=share, **({"note": note} if note else {}))
             self._bars.update(self._total_bar, completed=done)
+
+    def _log(self, note: str) -> None:
+        share, now = self._shares[self._now], time.monotonic()
+        if self._lines.is_due(share, note, now):
+            at = f"{self._now} {100 * share:.0f} %, {now - self._began:.0f} s"
+            self._console.print(Text(f"{at}: {note}" if note else at), soft_wrap=True)
 
     def _end_phase(self, how: str = "") -> None:
         """`how`: what kept it from being finished."""

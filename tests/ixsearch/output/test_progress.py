@@ -52,6 +52,50 @@ def test_elsewhere_one_line_a_phase(console):
     assert "\x1b" not in console.file.getvalue()
 
 
+@pytest.fixture
+def logged(monkeypatch):
+    """The lines of a phase with these reports, each (second, share, note)."""
+
+    def logged(*reports):
+        times = iter([0.0, *(second for second, _, _ in reports), reports[-1][0]])
+        monkeypatch.setattr("ixsearch.output.progress.time.monotonic", lambda: next(times))
+        console = Console(file=io.StringIO(), width=20)
+        with RunProgress(PHASES, console=console) as progress:
+            report = progress.phase("search")
+            for _, share, note in reports:
+                report(share, note)
+        return console.file.getvalue().splitlines()
+
+    return logged
+
+
+def test_a_long_phase_has_lines_of_its_own_where_there_is_no_bar(logged):
+    lines = logged(
+        (4, 0.01, "effects, 2 patterns"),  # too soon
+        (6, 0.02, "effects, 2 patterns"),
+        (12, 0.03, "effects, 2 patterns"),
+        (14, 0.04, "guided, 3 patterns"),  # another step
+        (18, 0.3, "guided, 9 patterns"),  # too soon again
+        (20, 0.3, "guided, 12 patterns"),  # much more is done
+        (40, 0.31, "guided, 13 patterns"),
+        (51, 0.32, "guided, 14 patterns  10F 4.5e-06"),  # half a minute
+        (60, 0.33, "guided, 15 patterns"),
+    )
+    assert lines == [
+        "search 2 %, 6 s: effects, 2 patterns",
+        "search 4 %, 14 s: guided, 3 patterns",
+        "search 30 %, 20 s: guided, 12 patterns",
+        "search 32 %, 51 s: guided, 14 patterns  10F 4.5e-06",
+        "search: 60.0 s",
+    ]
+
+
+def test_a_phase_without_notes_says_how_far_it_is(logged):
+    reports = [(second, second / 100, "") for second in range(1, 101)]
+    shares = [line for line in logged(*reports) if "%" in line]
+    assert shares[0] == "search 5 %, 5 s" and 15 <= len(shares) <= 20
+
+
 @pytest.mark.parametrize(
     ("error", "said"), [(KeyboardInterrupt(), "interrupted"), (IxsearchError("x"), "failed")]
 )
