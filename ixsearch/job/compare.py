@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ixsearch.job.clock import now
+from ixsearch.job.doubts import doubts
 from ixsearch.job.inputs import Sources, load_inputs
 from ixsearch.job.judging import Evidence
 from ixsearch.output.progress import RunProgress
@@ -62,6 +63,7 @@ def compare(
     candidate = Candidate(b.letters, b.num_full, paired)
     judgement = judge([candidate], tolerance, seed=sources.seed, reference=str(a))
     progress.close()
+    all_full = Quality.of(evidence.scores[model.baseline], inputs.held_out_mix)
     return Compared(
         model=model,
         tool_version=__version__,
@@ -73,5 +75,5 @@ def compare(
         quality_a=Quality.of(evidence.scores[a], inputs.held_out_mix),
         quality_b=Quality.of(evidence.scores[b], inputs.held_out_mix),
         verdict=judgement.verdicts[0],
-        warnings=inputs.warnings,
+        warnings=(*inputs.warnings, *doubts(inputs, all_full)),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ixsearch.job.clock import now
 from ixsearch.job.closer_look import decode, hold_out, put_to_the_test, time_patterns
+from ixsearch.job.doubts import doubts
 from ixsearch.job.inputs import Sources, load_inputs
 from ixsearch.job.judging import judge_finalists
 from ixsearch.output.progress import RunProgress
@@ -85,6 +86,7 @@ def evaluate(
             inputs.model, evidence, finalists, tested, tolerance, sources.seed
         )
     progress.close()
+    doubted = doubts(inputs, finalists[0].calibration, finalists[0].held_out)
     return Evaluation(
         model=inputs.model,
         tool_version=__version__,
@@ -93,5 +95,5 @@ def evaluate(
         document_sets=inputs.sets,
         finalists=tuple(finalists),
         workload=workload,
-        warnings=(*warnings, *inputs.warnings, *said),
+        warnings=(*warnings, *inputs.warnings, *doubted, *said),
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ixsearch.job.clock import now
+from ixsearch.job.doubts import doubts
 from ixsearch.job.finals import play_finals
 from ixsearch.job.index_overlap import compare_indices
 from ixsearch.job.inputs import Inputs, Sources, load_inputs
@@ -21,7 +21,7 @@ from ixsearch.job.study_identity import study_identity
 from ixsearch.keeping import Searched
 from ixsearch.output.folder import check_output_folder
 from ixsearch.output.outcome import Outcome, Totals
-from ixsearch.output.progress import Report, RunProgress
+from ixsearch.output.progress import RunProgress
 from ixsearch.output.write import write_outcome
 from ixsearch.patterns import IxsearchError, UsageError
 from ixsearch.recommendation import Recommendation, recommend
@@ -105,7 +105,7 @@ def _optimize(settings: Settings, progress: RunProgress) -> Outcome:
         budgets,
         max_trials=settings.max_trials,
         timeout=settings.timeout,
-        progress=_say(progress.phase("search")),
+        progress=_Watch(inputs, progress),
     )
     with storage_trouble(study.where):
         outcome = _judge(settings, inputs, study, found, space, budgets, progress)
@@ -182,7 +182,7 @@ def _judge(
     finals = play_finals(inputs, chosen, settings.tolerance, seed, progress, score)
     index_overlap = compare_indices(inputs)
     progress.close()
-    how = _searched(space, found)
+    baseline, how = finals.finalists[0], _searched(space, found)
     recommendation = recommend(finals.finalists, finals.judgement, how)
     trials = tuple(study.rows())
     return Outcome(
@@ -201,6 +201,7 @@ def _judge(
         tolerance=settings.tolerance,
         warnings=(
             *inputs.warnings,
+            *doubts(inputs, baseline.calibration, baseline.held_out),
             *finals.warnings,
             *_stopped(found),
             *_outside(space, recommendation),
@@ -241,9 +242,19 @@ def _searched(space: SearchSpace, found: SearchOutcome) -> Searched:
     return Searched(most, allows_all_full, found.stopped)
 
 
-def _say(report: Report) -> Callable[[SearchProgress], None]:
-    def say(at: SearchProgress) -> None:
-        best = "  ".join(f"{budget}F {divergence:.2g}" for budget, divergence in at.best.items())
-        report(at.fraction, f"{at.proposer}, {at.finished} patterns  {best}".rstrip())
+class _Watch:
+    """Shows how far a search is, and warns as soon as all-F is scored that it is of no use."""
 
-    return say
+    def __init__(self, inputs: Inputs, progress: RunProgress) -> None:
+        self._inputs, self._progress = inputs, progress
+        self._report = progress.phase("search")
+        self._has_seen_all_full = False
+
+    def __call__(self, at: SearchProgress) -> None:
+        best = "  ".join(f"{budget}F {divergence:.2g}" for budget, divergence in at.best.items())
+        note = f"{at.proposer}, {at.finished} patterns  {best}".rstrip()
+        self._report(at.fraction, note)
+        if at.all_full and not self._has_seen_all_full:
+            self._has_seen_all_full = True
+            for text in doubts(self._inputs, at.all_full):
+                self._progress.warn(text)

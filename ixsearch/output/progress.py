@@ -90,6 +90,10 @@ class RunProgress:
 
         return report
 
+    def warn(self, text: str) -> None:
+        """At once, for who watches: what makes it useless to go on."""
+        self._console.print(Text(f"warning: {text}"), soft_wrap=True)
+
     def close(self) -> None:
         """End the last phase, so that `seconds` holds it too."""
         self._end_phase()

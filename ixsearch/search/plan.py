@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ixsearch.mix import ONE_SET, Mix
 from ixsearch.patterns import Pattern
+from ixsearch.results import Quality
 from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search.objective import Objective
 from ixsearch.search.proposer import Problem, Proposer
@@ -65,6 +66,8 @@ class SearchProgress:
     """Finished patterns in the study."""
     best: dict[int, float]
     """Least so far of what is minimised, above all-F's, at each budget that has one."""
+    all_full: Quality | None = None
+    """What all-F has on the documents that it is scored on."""
 
 
 class Plan:

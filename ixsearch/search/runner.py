@@ -213,6 +213,7 @@ class _Search:
                 seconds_left=None if pace is None else pace * plan.left(running),
                 finished=len(measurer.known),
                 best={budget: measurer.known[p].above(baseline) for budget, p in best.items()},
+                all_full=baseline and baseline.quality,
             )
         )
 

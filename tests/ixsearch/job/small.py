@@ -136,6 +136,12 @@ def run(*args: object) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
+def warned(said: dict[str, Any]) -> list[str]:
+    """The warnings of a command's JSON, but for what is true of random weights and texts."""
+    (doubt,) = (w for w in said["warnings"] if "no figure here means anything" in w)
+    return [w for w in said["warnings"] if w != doubt]
+
+
 def refused(*args: object, exit_code: int = 1) -> str:
     """The message of a command that ends with this code, on stderr and without a traceback."""
     code, out, err = run(*args)
