@@ -51,8 +51,8 @@ def evaluate(
         typer.Option(
             metavar="NAME",
             help="What to decode: a name that `ixsearch tasks` lists, the YAML file of an lm-eval"
-            " task of yours, or a name that lm-eval knows. Default: the bundled model's word"
-            " problems; for other models GSM8K, if --gsm8k is given.",
+            " task of yours, or a name that lm-eval knows. Default: GSM8K if --gsm8k is given, else"
+            " the bundled model's word problems where its documents are of that kind.",
         ),
     ] = None,
     gsm8k: Gsm8k = None,

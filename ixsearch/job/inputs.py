@@ -138,4 +138,6 @@ def _questions(sources: Sources, gsm8k: Gsm8kData | None, bundled: bool) -> Ques
         return Gsm8kLong(gsm8k, "scattered", sources.context, sources.questions, sources.seed)
     if sources.gsm8k is not None:
         return Gsm8k(Path(sources.gsm8k), sources.questions)
-    return Bundled(sources.questions, sources.seed) if bundled else None
+    # Beside documents of the user's own its word problems say nothing, unless they are asked for.
+    wanted = sources.questions is not None or sources.has_bundled_documents
+    return Bundled(sources.questions, sources.seed) if bundled and wanted else None

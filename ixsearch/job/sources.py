@@ -57,6 +57,11 @@ class Sources:
         return any(s.name == GSM8K_LONG for s in self.document_sources)
 
     @property
+    def has_bundled_documents(self) -> bool:
+        given = self.document_sources
+        return not given or any(s.name == BUNDLED for s in given)
+
+    @property
     def document_sources(self) -> list[DocumentSource]:
         """What is given with --documents. Raises `UsageError`: something cannot be."""
         return parse_sources(self.documents or ())

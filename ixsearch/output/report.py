@@ -162,7 +162,8 @@ def _legend(outcome: Outcome) -> list[str]:
     ]
     tasks = {f.task.task: f.task for f in outcome.finalists if f.task}
     lines += [
-        f"Decoded: greedy text for {t.questions} problems of {line(t.task)}, exact match;"
+        f"Decoded: greedy text for {t.questions} problems of {line(t.task)}, a task of its own and"
+        " not the documents above, exact match;"
         f" {fig.percent(t.share_past_topk)} % of the generated positions lie past index_topk."
         for t in tasks.values()
     ]

@@ -118,7 +118,10 @@ def measured_on(outcome: Measured) -> Text:
         " ± is one standard error"
     )
     if task := next((f.task for f in outcome.finalists if f.task), None):
-        words += f"; decoded: {task.questions} questions of {task.task}, {task.metric}"
+        words += (
+            f"; decoded: {task.questions} questions of {task.task}, {task.metric}:"
+            " a task of its own, not these documents"
+        )
     if load := outcome.workload:
         words += (
             f"; speed over all-F (quartiles below): {load.batch} x {load.context} tokens,"

@@ -7,10 +7,11 @@ import json
 import pytest
 
 from ixsearch.job.inputs import Sources, load_inputs
+from ixsearch.job.questions import Bundled
 from ixsearch.patterns import Pattern
 from ixsearch.runtime.interface import Request
 
-from .small import run
+from .small import run, write_rows
 
 PATTERNS = [
     Pattern("FFSFSFFSSFFFSSSS"),
@@ -50,6 +51,18 @@ def test_splits_and_seeds(few_documents):
     assert len(set(digests)) == 8
     assert inputs.questions is not None and inputs.warnings == ()
     assert all(s.share_past_topk > 0.9 for s in inputs.sets)
+
+
+def test_beside_documents_of_ones_own_word_problems_are_decoded_if_asked_for(tmp_path):
+    rows = [{"text": " ".join(["Alma wants red bells."] * (40 + n))} for n in range(3)]
+    own = str(write_rows(tmp_path / "own.jsonl", rows))
+
+    def asked(documents, count):
+        return load_inputs(Sources(documents=documents, questions=count, device="cpu")).questions
+
+    assert asked([own], None) is None
+    for documents, count in (([own], 4), ([own, "bundled"], None), (None, None)):
+        assert isinstance(asked(documents, count), Bundled)
 
 
 @pytest.mark.slow

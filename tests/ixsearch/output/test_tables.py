@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from ixsearch.output.report import report
 from ixsearch.output.tables import print_outcome
 from ixsearch.patterns import Pattern
 
@@ -37,6 +38,12 @@ def test_fits_80_columns_with_every_figure_whole(outcome):
         "/tmp/out",
     ):
         assert figure in text
+
+
+def test_what_is_decoded_is_said_to_be_a_task_of_its_own(outcome):
+    told = "56 questions of gsm_worlds, exact_match: a task of its own, not these documents"
+    assert told in " ".join(shown(outcome).split())
+    assert "gsm_worlds, a task of its own and not the documents above" in report(outcome, None)
 
 
 def test_the_recommended_row_is_marked(outcome, none_recommended):
