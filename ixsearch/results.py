@@ -170,6 +170,8 @@ class TrialRow:
     """Are these all documents? Else the pattern was dropped on the way."""
     objective: float | None = None
     """Loss, or the share of wrong answers, above all-F's, where the search minimised that."""
+    numbers: tuple[int, ...] = ()
+    """Of those documents, ascending."""
 
     @property
     def value(self) -> float:

@@ -19,6 +19,7 @@ from ixsearch.job.own_gpu import own_gpu
 from ixsearch.job.served_model import served_model
 from ixsearch.job.study_identity import study_identity
 from ixsearch.keeping import Searched
+from ixsearch.output.documents_csv import DocumentRow, document_rows
 from ixsearch.output.folder import check_output_folder
 from ixsearch.output.outcome import Outcome, Totals
 from ixsearch.output.progress import RunProgress
@@ -213,8 +214,15 @@ def _judge(
         objective=settings.objective,
         contests=tuple(contests(found.scores, space, budgets)),
         index_overlap=index_overlap,
+        documents=_documents(inputs),
         served_model=served_model(settings.sources, inputs.folder, settings.out),
     )
+
+
+def _documents(inputs: Inputs) -> tuple[DocumentRow, ...]:
+    parts = (("calibration", inputs.calibration), ("held-out", inputs.held_out))
+    topk = inputs.model.index_topk
+    return tuple(row for role, part in parts for row in document_rows(role, part, topk))
 
 
 def _stopped(found: SearchOutcome) -> list[str]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ixsearch.output.documents_csv import DocumentRow
 from ixsearch.output.front import front
 from ixsearch.output.served_model import ServedModel
 from ixsearch.patterns import Pattern
@@ -61,6 +62,7 @@ class Outcome:
     contests: tuple[Contest, ...] = ()
     index_overlap: IndexOverlap | None = None
     """None: the engine cannot compare the indices of layers."""
+    documents: tuple[DocumentRow, ...] = ()
     served_model: ServedModel | None = None
     """None: commands call it by its name, and nothing is said of how engines load it."""
 

@@ -89,7 +89,7 @@ def files(outcome: Outcome) -> list[str]:
         "## Files, and how to serve",
         "",
         *(_NOTHING if outcome.pattern is None else _PATTERN),
-        "- `trials.csv`: every finished trial",
+        "- `trials.csv`: every finished trial; `documents.csv`: which documents their numbers are",
         *(line for setup in setups(outcome) for line in _commands(outcome, setup)),
         *(["", said] if (said := note(outcome)) else []),
     ]

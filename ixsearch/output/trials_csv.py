@@ -10,6 +10,7 @@ from math import isfinite
 from ixsearch.output.front import front
 from ixsearch.patterns import Pattern
 from ixsearch.results import TrialRow
+from ixsearch.search.runs import to_runs
 
 COLUMNS = (
     "number",
@@ -18,6 +19,7 @@ COLUMNS = (
     "retention",
     "proposer",
     "documents",
+    "document_numbers",
     "divergence",
     "divergence_stderr",
     "loss",
@@ -35,6 +37,7 @@ def trials_csv(
 ) -> str:
     """The table as text, by trial number. Floats are exact; what is not finite is empty.
 
+    `document_numbers` are those of documents.csv: `0-3 8`.
     `value` is what was minimised, the `objective`, above all-F's. `nested`: the patterns of a
     nested front; None: the front is that of all trials.
     """
@@ -51,6 +54,7 @@ def trials_csv(
                 trial.pattern.retention,
                 trial.proposer,
                 trial.documents,
+                _runs(trial.numbers),
                 _exact(trial.divergence),
                 _exact(trial.divergence_stderr),
                 _exact(trial.loss),
@@ -61,6 +65,13 @@ def trials_csv(
             )
         )
     return text.getvalue()
+
+
+def _runs(numbers: Sequence[int]) -> str:
+    return " ".join(
+        f"{first}-{behind - 1}" if behind - first > 1 else f"{first}"
+        for first, behind in to_runs(numbers)
+    )
 
 
 def _exact(value: float) -> str:

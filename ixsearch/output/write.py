@@ -7,6 +7,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ixsearch.output.documents_csv import documents_csv
 from ixsearch.output.folder import output_folder
 from ixsearch.output.front_plot import NO_PLOT, draw_front
 from ixsearch.output.outcome import Outcome
@@ -43,6 +44,7 @@ def write_outcome(folder: str | os.PathLike[str], outcome: Outcome, study: Study
             _write_overrides(new / "overrides", outcome)
         table = trials_csv(outcome.trials, outcome.objective, outcome.nested)
         _write(new / "trials.csv", table)
+        _write(new / "documents.csv", documents_csv(outcome.documents))
         picture = draw_front(new / "front.png", outcome, study)
         _write(new / "report.md", report(outcome, picture.name if picture else None, NO_PLOT))
         if outcome.pattern and read_pattern_file(new / "pattern.yaml").pattern != outcome.pattern:

@@ -174,6 +174,7 @@ class PatternStudy:
                 documents=len(score.rows),
                 complete=len(score.rows) == self.documents,
                 objective=self._above(score, scores.get(self.space.baseline)),
+                numbers=score.numbers,
             )
             for pattern, score in scores.items()
         ]

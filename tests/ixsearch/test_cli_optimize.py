@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import re
 import shutil
 
 import pytest
@@ -14,6 +15,7 @@ from optuna.exceptions import StorageInternalError
 from ixsearch.patterns import Pattern, read_pattern_file
 from ixsearch.runtime.engine import NativeEngine
 from ixsearch.search.constraints import NESTED
+from ixsearch.search.runs import from_runs
 from ixsearch.search.strategy import SEARCHES, proposers
 
 from .job.small import (
@@ -22,6 +24,7 @@ from .job.small import (
     copy_storage,
     finished_trials,
     make_documents,
+    read_trials,
     refused,
     run,
     warned,
@@ -29,6 +32,7 @@ from .job.small import (
 
 FILES = {
     ".ixsearch-output.json",
+    "documents.csv",
     "front.png",
     "overrides/hf_overrides.json",
     "overrides/sglang.yaml",
@@ -103,6 +107,7 @@ def test_trials_are_those_of_the_study(finished):
     trials = finished_trials(finished.storage)
     rows = rows_of(finished.out)
     all_four = ((0, 4),)
+    assert {row["document_numbers"] for row in rows} == {"0-3"}
     assert {(row["pattern"], all_four) for row in rows} == set(trials)
     for row in rows:
         _, (divergence, num_full), letters, _ = trials[row["pattern"], all_four]
@@ -254,6 +259,31 @@ def test_greedy_shares_of_layers_and_a_seed(small, tmp_path):
     assert {f["num_full"] for f in said["finalists"]} == {5, 2}
 
 
+def check_numbers(folder, rows, whole):
+    """A row's loss is that of the documents whose numbers it has, by name and line."""
+    kept = csv.DictReader((folder / "out/documents.csv").read_text().splitlines())
+    documents = [row for row in kept if row["role"] == "calibration"]
+    assert [int(d["number"]) for d in documents] == list(range(whole))
+    assert all(re.fullmatch(r"texts\.jsonl:\d+", d["name"]) for d in documents)
+    scored = {}
+    for trial in read_trials(folder / "study.db"):
+        if trial.user_attrs.get("document_scores", {}).get("loss_sums"):
+            numbers = from_runs(trial.user_attrs["documents"])
+            known = scored.setdefault(trial.user_attrs["pattern"], {})
+            known |= zip(numbers, trial.user_attrs["document_scores"]["loss_sums"], strict=True)
+    for row in rows:
+        numbers = numbers_in(row["document_numbers"])
+        assert set(numbers) == set(scored[row["pattern"]]) and len(numbers) == int(row["documents"])
+        tokens = sum(int(documents[n]["scored_tokens"]) for n in numbers)
+        loss = sum(scored[row["pattern"]][n] for n in numbers) / tokens
+        assert float(row["loss"]) == pytest.approx(loss)
+
+
+def numbers_in(text):
+    ends = [[int(end) for end in run.split("-")] for run in text.split()]
+    return [n for first, *last in ends for n in range(first, (last or [first])[0] + 1)]
+
+
 def test_patterns_dropped_in_a_race_are_in_the_table_but_nowhere_else(small, tmp_path):
     make_documents(tmp_path / "texts.jsonl", count=24)
     code, out, err = run(
@@ -266,6 +296,7 @@ def test_patterns_dropped_in_a_race_are_in_the_table_but_nowhere_else(small, tmp
     whole = said["documents"][0]["documents"]
     rows = rows_of(tmp_path / "out")
     dropped = [row for row in rows if int(row["documents"]) < whole]
+    check_numbers(tmp_path, rows, whole)
     assert 0 < len(dropped) < len(rows)
     assert all(row["on_front"] == "false" for row in dropped)
     finalists = {f["pattern"] for f in said["finalists"]}

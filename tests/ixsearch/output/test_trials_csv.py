@@ -34,6 +34,13 @@ def test_every_trial_comes_back_exactly(outcome):
         assert float(row["retention"]) == trial.pattern.retention
 
 
+def test_the_documents_of_a_trial_are_told_as_runs(outcome):
+    dropped = replace(outcome.trials[0], numbers=(0, 1, 2, 7, 9, 10))
+    (row,) = read(trials_csv([dropped]))
+    assert row["document_numbers"] == "0-2 7 9-10"
+    assert len(trials_csv([replace(dropped, numbers=tuple(range(100_000)))])) < 500
+
+
 def test_the_front_is_marked(outcome):
     marked = {r["pattern"] for r in read(trials_csv(outcome.trials)) if r["on_front"] == "true"}
     assert marked == {t.pattern.letters for t in front(outcome.trials)}

@@ -20,6 +20,7 @@ FILES = {
     "overrides/sglang.yaml",
     "overrides/hf_overrides.json",
     "trials.csv",
+    "documents.csv",
     "report.md",
     "front.png",
 }
