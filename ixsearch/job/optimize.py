@@ -18,6 +18,7 @@ from ixsearch.job.objective import objective_for
 from ixsearch.job.own_gpu import own_gpu
 from ixsearch.job.served_model import served_model
 from ixsearch.job.study_identity import study_identity
+from ixsearch.job.watch import Watch
 from ixsearch.keeping import Searched
 from ixsearch.output.documents_csv import DocumentRow, document_rows
 from ixsearch.output.folder import check_output_folder
@@ -39,7 +40,6 @@ from ixsearch.search.contest import contests
 from ixsearch.search.finalists import choose_finalists
 from ixsearch.search.joining import SOURCES
 from ixsearch.search.objective import DIVERGENCE
-from ixsearch.search.plan import SearchProgress
 from ixsearch.search.runner import SearchOutcome, run_search
 from ixsearch.search.space import SearchSpace
 from ixsearch.search.storage import storage_trouble, storage_url
@@ -106,7 +106,7 @@ def _optimize(settings: Settings, progress: RunProgress) -> Outcome:
         budgets,
         max_trials=settings.max_trials,
         timeout=settings.timeout,
-        progress=_Watch(inputs, progress),
+        progress=Watch(inputs, progress),
     )
     with storage_trouble(study.where):
         outcome = _judge(settings, inputs, study, found, space, budgets, progress)
@@ -248,21 +248,3 @@ def _searched(space: SearchSpace, found: SearchOutcome) -> Searched:
     allows_all_full = space.contains(space.baseline)
     most = space.baseline.num_full - 1 if allows_all_full else space.fullest.num_full
     return Searched(most, allows_all_full, found.stopped)
-
-
-class _Watch:
-    """Shows how far a search is, and warns as soon as all-F is scored that it is of no use."""
-
-    def __init__(self, inputs: Inputs, progress: RunProgress) -> None:
-        self._inputs, self._progress = inputs, progress
-        self._report = progress.phase("search")
-        self._has_seen_all_full = False
-
-    def __call__(self, at: SearchProgress) -> None:
-        best = "  ".join(f"{budget}F {divergence:.2g}" for budget, divergence in at.best.items())
-        note = f"{at.proposer}, {at.finished} patterns  {best}".rstrip()
-        self._report(at.fraction, note)
-        if at.all_full and not self._has_seen_all_full:
-            self._has_seen_all_full = True
-            for text in doubts(self._inputs, at.all_full):
-                self._progress.warn(text)
