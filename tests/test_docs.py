@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import typer
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from ixsearch.cli.app import app
 from ixsearch.patterns import Pattern
@@ -165,6 +166,26 @@ def test_the_commands_of_the_readme_are_found() -> None:
 )
 def test_this_test_sees_a_wrong_command(line: str) -> None:
     assert problem_of(line.split())
+
+
+def test_the_readme_shows_what_validate_says(tmp_path, monkeypatch) -> None:
+    """But for `...`, and where lines break."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    command, *shown = next(
+        b for _, b in FENCE.findall(readme) if "$ ixsearch val" in b
+    ).splitlines()
+    values = re.search(r'`({"index_topk_freq": \d})`', readme)
+    assert values and command.split()[3] == "overrides.json"
+    (tmp_path / "overrides.json").write_text(values[1])
+    monkeypatch.chdir(tmp_path)
+    said = " ".join(CliRunner().invoke(app, command.split()[2:]).stdout.split())
+    at, told = 0, " ".join(" ".join(shown).split())
+    for part in filter(None, (part.strip() for part in told.split("..."))):
+        assert part in said[at:], part
+        at = said.index(part, at) + len(part)
+    assert at == len(said), "the end is left out without a mark"
+    codes = set(re.findall(r"IX\d+", said))
+    assert len(codes) > 1 and codes == set(re.findall(r"IX\d+", told))
 
 
 def test_the_readme_serves_as_the_export_says() -> None:
