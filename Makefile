@@ -1,4 +1,4 @@
-# make optimize   search a pattern for the bundled model, end to end: 4 to 5 minutes on 2 cores; OUT=folder
+# make optimize   search a pattern for the bundled model, end to end: about 4 minutes on 2 cores; OUT=folder
 # make test       the fast tests, two processes at a time; ARGS="-k trie" for some of them, JOBS=8 for more
 # make test-all   the slow ones too
 # make lint       style; make format mends it
