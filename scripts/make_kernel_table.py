@@ -1,4 +1,4 @@
-"""Write the README's table of kernels from the newest bench/results/kernels-*.json.
+"""Write the table of kernels in docs/kernels.md from the newest bench/results/kernels-*.json.
 
 python scripts/make_kernel_table.py
 """
@@ -13,7 +13,7 @@ from typing import Any
 from ixsearch.output.markdown import table
 
 ROOT = Path(__file__).resolve().parent.parent
-README = ROOT / "README.md"
+PAGE = Path("docs/kernels.md")
 RESULTS = Path("bench/results")
 BEGIN = "<!-- kernels: made by python scripts/make_kernel_table.py -->\n"
 END = "<!-- /kernels -->\n"
@@ -22,13 +22,13 @@ NOT_YET = "Their speed is not measured yet: `python bench/kernels.py` does, on a
 Row = dict[str, Any]
 
 
-def readme(root: Path = ROOT) -> str:
-    """The README as it should be."""
-    text = (root / README.name).read_text(encoding="utf-8")
+def page(root: Path = ROOT) -> str:
+    """The page as it should be."""
+    text = (root / PAGE).read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not end:
-        raise ValueError(f"{README.name} has no line {BEGIN.strip()} with {END.strip()} behind it")
+        raise ValueError(f"{PAGE} has no line {BEGIN.strip()} with {END.strip()} behind it")
     return "".join((before, BEGIN, section(newest(root)), END, after))
 
 
@@ -56,8 +56,8 @@ def _told(path: str, result: Row) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
     return (
         f"{result['device']}, driver {result['driver']}, {versions}, {result['date'][:10]},"
-        f" `{result['command']}` ([all figures]({path})). Shapes of DeepSeek-V3.2. Medians of graph"
-        " replays with L2 flushed. A ratio is the peer's time over ours of the same round, in"
+        f" `{result['command']}` ([all figures](../{path})). Shapes of DeepSeek-V3.2. Medians of"
+        " graph replays with L2 flushed. A ratio is the peer's time over ours of the same round, in"
         f" brackets lowest to highest of {result['rounds']} rounds: above 1 ours is faster."
         " `indexer_total` is query, key store, scores and top-k, its peers' sum scores and top-k"
         " alone. \\* published figures, carried over by `torch.topk` of both runs.\n"
@@ -103,4 +103,4 @@ def _time(us: float) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(readme(), encoding="utf-8")
+    (ROOT / PAGE).write_text(page(), encoding="utf-8")

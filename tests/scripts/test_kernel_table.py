@@ -1,9 +1,9 @@
-"""The README's table of kernels, on made-up results."""
+"""The table of kernels, on made-up results."""
 
 import json
 
 import pytest
-from make_kernel_table import BEGIN, END, NOT_YET, readme, section
+from make_kernel_table import BEGIN, END, NOT_YET, PAGE, page, section
 
 ROW = {"operation": "topk_indices", "rows": "1 request", "context": 8192, "ours_us": 10.0}
 COMPARED = {"peer": "DeepSelect*", "ratio": 0.99, "ratio_spread": [0.9, 1.1], "must": 0.9}
@@ -23,28 +23,29 @@ def told(*rows):
 
 @pytest.fixture
 def root(tmp_path):
-    (tmp_path / "README.md").write_text(f"before\n{BEGIN}old\n{END}after\n")
+    (tmp_path / PAGE).parent.mkdir()
+    (tmp_path / PAGE).write_text(f"before\n{BEGIN}old\n{END}after\n")
     (tmp_path / "bench/results").mkdir(parents=True)
     return tmp_path
 
 
 def test_without_a_result_the_section_says_so_and_the_rest_stays(root):
-    assert readme(root) == f"before\n{BEGIN}{NOT_YET}{END}after\n"
+    assert page(root) == f"before\n{BEGIN}{NOT_YET}{END}after\n"
 
 
 def test_the_newest_result_counts_whatever_its_name(root):
     for name, date in (("a", "2026-03-01T08:00"), ("b", "2026-02-01T08:00")):
         result = {**RESULT, "date": date, "rows": [ROW]}
         (root / f"bench/results/kernels-{name}.json").write_text(json.dumps(result))
-    made = readme(root)
+    made = page(root)
     assert "2026-03-01" in made and "kernels-a.json" in made and "2026-02-01" not in made
     assert made.startswith("before\n") and made.endswith("after\n") and "old" not in made
 
 
-def test_a_readme_without_markers_is_refused(root):
-    (root / "README.md").write_text("nothing\n")
+def test_a_page_without_markers_is_refused(root):
+    (root / PAGE).write_text("nothing\n")
     with pytest.raises(ValueError, match="no line"):
-        readme(root)
+        page(root)
 
 
 def test_contexts_are_columns_and_peers_are_named_once():
