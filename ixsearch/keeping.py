@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf, isnan
 
 from ixsearch.results import Finalist
 from ixsearch.verdict.finding import Finding
@@ -62,7 +63,7 @@ def _closest(others: Sequence[Finalist]) -> list[str]:
 def _estimate(finalist: Finalist) -> float:
     """What is not a number is worst."""
     estimate = finalist.verdict.estimate
-    return estimate if estimate == estimate else float("inf")
+    return inf if isnan(estimate) else estimate
 
 
 def _advice(tested: Sequence[Finalist], measure: Measure, how: Searched) -> list[str]:

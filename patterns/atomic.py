@@ -31,10 +31,10 @@ def write_bytes_atomic(path: str | os.PathLike[str], data: bytes) -> Path:
             temporary.unlink(missing_ok=True)
         _sync_folder(target.parent)
     except OSError as error:
-        message = f"cannot write {path}: {error.strerror or error}"
         raise IxsearchError(
-            f"{message}: check the disk and your rights, or give another place"
-        ) from (error)
+            f"cannot write {path}: {error.strerror or error}: check the disk and your rights, or"
+            " give another place"
+        ) from error
     return path
 
 

@@ -129,14 +129,8 @@ def _as_exported(report: Report, exports: list[Export], asked: bool) -> Report:
     reading = replace(
         read_anything(report.pattern.letters), pattern_file=report.reading.pattern_file
     )
-    specs = tuple(EngineSpec(e.dialect.engine, _version(e)) for e in exports) if asked else ()
-    return lint(reading, report.model, Options(tuple(dict.fromkeys(specs))))
-
-
-def _version(export: Export):
-    from packaging.version import Version
-
-    return Version(export.dialect.read_to) if export.dialect.versions else None
+    specs = dict.fromkeys(e.dialect.spec for e in exports) if asked else ()
+    return lint(reading, report.model, Options(tuple(specs)))
 
 
 def _failing(written: list[Exported], report: Report) -> list[str]:

@@ -25,12 +25,11 @@ NEW_TOKENS = 32
 
 
 def hold_out(
-    inputs: Inputs, chosen: Sequence[Chosen], progress: Progress, score: Score | None = None
+    inputs: Inputs, chosen: Sequence[Chosen], progress: Progress, score: Score
 ) -> tuple[list[Finalist], Evidence]:
-    """Score all finalists on the first held-out documents, in one pass; by default the engine's."""
+    """Score all finalists on the first held-out documents, in one pass."""
     mix = inputs.held_out_mix
     documents = inputs.held_out[: max(ALL_FINALISTS, FIRST_OF_EACH * len(mix.weights))]
-    score = score or inputs.engine.score
     rows = score(documents, [c.pattern for c in chosen], progress)
     finalists = [
         Finalist(c.pattern, c.origin, c.calibration, Quality.of(row, mix), by_set=_by_set(row, mix))
@@ -111,11 +110,10 @@ def put_to_the_test(
     evidence: Evidence,
     tested: Sequence[Pattern],
     progress: Progress,
-    score: Score | None = None,
+    score: Score,
 ) -> Evidence:
     """Score the patterns under test, and all-F, on the other held-out documents too."""
     rest = inputs.held_out[len(evidence.documents) :]
     if not (tested and rest):
         return evidence
-    score = score or inputs.engine.score
     return evidence.extended(score, rest, [inputs.model.baseline, *tested], progress)

@@ -71,14 +71,15 @@ def evaluate(
     progress.phase("start")
     inputs = load_inputs(sources)
     patterns = list(dict.fromkeys([inputs.model.baseline, pattern]))
-    rows = inputs.engine.score(inputs.calibration, patterns, progress.phase("calibration"))
+    score = inputs.engine.score
+    rows = score(inputs.calibration, patterns, progress.phase("calibration"))
     chosen = [
         Chosen(p, origin, tuple(row), inputs.calibration_mix)
         for p, origin, row in zip(patterns, ("baseline", "given"), rows, strict=False)
     ]
-    finalists, evidence = hold_out(inputs, chosen, progress.phase("held-out"))
+    finalists, evidence = hold_out(inputs, chosen, progress.phase("held-out"), score)
     tested = patterns[1:]
-    evidence = put_to_the_test(inputs, evidence, tested, progress.phase("verdict"))
+    evidence = put_to_the_test(inputs, evidence, tested, progress.phase("verdict"), score)
     finalists, said = decode(inputs, finalists, patterns, progress.phase("decoding"))
     finalists, workload = time_patterns(inputs, finalists, patterns, progress.phase("speed"))
     if tested:

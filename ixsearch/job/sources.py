@@ -110,7 +110,7 @@ def _check_eps(eps: float | None) -> None:
 
 def _check_documents(sources: Sources) -> None:
     given = sources.document_sources
-    if not sources.is_bundled and (not given or any(s.name == BUNDLED for s in given)):
+    if not sources.is_bundled and sources.has_bundled_documents:
         raise UsageError(
             f"{sources.model}: give --documents FILE, a jsonl of calibration texts for this model:"
             " the word problems that come with ixsearch are in the bundled model's own language"

@@ -7,12 +7,10 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from packaging.version import Version
-
 from ixsearch.output.outcome import Outcome
 from ixsearch.output.served_model import ServedModel
 from ixsearch.patterns import Finding, ModelConfig, Options, Pattern, lint, read_anything
-from ixsearch.patterns.dialects import Dialect, EngineSpec, newest
+from ixsearch.patterns.dialects import Dialect, newest
 from ixsearch.patterns.export import SERVERS, Export
 
 BUNDLED_NOTE = (
@@ -44,10 +42,9 @@ class Setup:
         """The findings, a line each."""
         return [self._line(finding) for finding in self.findings]
 
-    def head(self) -> str:
-        """Comment for the settings file; '' where there is nothing to say."""
-        lines = [*self.said(), *([f"First: {self.strip}"] if self.strip else [])]
-        return "".join(map(comment, lines))
+    def notes(self) -> list[str]:
+        """For the head of the settings file."""
+        return [*self.said(), *([f"First: {self.strip}"] if self.strip else [])]
 
     def _line(self, finding: Finding) -> str:
         is_mended = self.strip and finding.code == SPARE_INDEXERS
@@ -82,11 +79,6 @@ def note(outcome: Outcome) -> str:
     )
 
 
-def comment(text: str) -> str:
-    """A line of a settings file, whatever a name holds."""
-    return "# " + "".join(c if c.isprintable() else "?" for c in text) + "\n"
-
-
 def _setup(export: Export, served: ServedModel) -> Setup:
     findings = _findings(export.dialect, export.pattern, served.config)
     if all(finding.code != SPARE_INDEXERS for finding in findings):
@@ -98,7 +90,5 @@ def _setup(export: Export, served: ServedModel) -> Setup:
 
 def _findings(dialect: Dialect, pattern: Pattern, config: ModelConfig) -> tuple[Finding, ...]:
     """What `ixsearch export` says of an engine that was asked for."""
-    version = Version(dialect.read_to) if dialect.versions else None
-    options = Options((EngineSpec(dialect.engine, version),))
-    found = lint(read_anything(pattern.letters), config, options).findings
+    found = lint(read_anything(pattern.letters), config, Options((dialect.spec,))).findings
     return tuple(f for f in found if dialect.name in f.engines and f.level != "info")

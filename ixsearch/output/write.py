@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from ixsearch.output.folder import output_folder
 from ixsearch.output.front_plot import NO_PLOT, draw_front
 from ixsearch.output.outcome import Outcome
 from ixsearch.output.report import report
-from ixsearch.output.serving import comment, note, setups
+from ixsearch.output.serving import note, setups
 from ixsearch.output.trials_csv import trials_csv
 from ixsearch.patterns import IxsearchError
 from ixsearch.patterns.export import write_exports
@@ -93,12 +94,10 @@ def pattern_file(outcome: Outcome, served: Finalist) -> PatternFile:
 
 def _write_overrides(folder: Path, outcome: Outcome) -> None:
     """The settings of each engine, and at their head what keeps it from serving them."""
-    found, said = setups(outcome), note(outcome)
-    written = write_exports(folder, [setup.export for setup in found])
-    for setup, file in zip(found, written, strict=True):
-        head = (comment(said) if said else "") + setup.head()
-        if file.path is not None and head:
-            _write(file.path, head + file.path.read_text(encoding="utf-8"))
+    first = [said] if (said := note(outcome)) else []
+    found = setups(outcome)
+    exports = [replace(each.export, notes=(*first, *each.notes())) for each in found]
+    write_exports(folder, exports)
 
 
 def _write(path: Path, text: str) -> None:

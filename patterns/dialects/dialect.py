@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from packaging.version import Version
+
+from ixsearch.patterns.dialects.version import EngineSpec
+
 
 @dataclass(frozen=True)
 class Raises:
@@ -174,3 +178,8 @@ class Dialect:
     @property
     def name(self) -> str:
         return f"{self.title} {self.label}".strip()
+
+    @property
+    def spec(self) -> EngineSpec:
+        """What `--engine` says for the newest of its versions that was read."""
+        return EngineSpec(self.engine, Version(self.read_to) if self.versions else None)

@@ -27,7 +27,7 @@ class Export:
     """A pattern on its way to an engine.
 
     `config`: the model's config.json, or what is known of it. `source`: the name of the pattern
-    file. `model`: what the commands serve.
+    file. `model`: what the commands serve. `notes`: lines at the head of a settings file.
     """
 
     dialect: Dialect
@@ -35,6 +35,7 @@ class Export:
     config: Mapping[str, Any] = field(default_factory=dict)
     source: str = "pattern.yaml"
     model: str = "MODEL"
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -92,9 +93,12 @@ class Export:
 
     def _head(self, name: str) -> str:
         model = f"{counted(len(self.pattern), 'layer')}, {self.pattern.num_full} F"
-        return self._comment(
-            f"{self.dialect.name}: the pattern of {self.source} ({model})."
-        ) + self._comment(f"Use:  {self.command(name)}")
+        lines = (
+            *self.notes,
+            f"{self.dialect.name}: the pattern of {self.source} ({model}).",
+            f"Use:  {self.command(name)}",
+        )
+        return "".join(map(self._comment, lines))
 
     @staticmethod
     def _comment(text: str) -> str:
