@@ -1,31 +1,25 @@
 """Configurations and checkpoints, good and damaged."""
 
 import json
-import math
 import shutil
 import weakref
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from typer.testing import CliRunner
 
 from ixsearch.cli.app import app
 from ixsearch.patterns import IxsearchError, Pattern, read_model_config
 from ixsearch.runtime import NativeEngine
 from ixsearch.runtime.checkpoint import Checkpoint, CheckpointError
-from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.fingerprint import fingerprint
 from ixsearch.runtime.inspect import inspect_model
 from ixsearch.runtime.interface import Request
 from ixsearch.runtime.name_ranges import shortened
-from ixsearch.runtime.rope_config import RopeConfig
-from ixsearch.runtime.rotary import frequencies
 
 from .changes import change_config, change_tensors
 from .forward import full_forward
-from .oracle import YARN, make_model
 from .test_parity import tokens_for
 
 
@@ -365,34 +359,6 @@ def test_fingerprint_of_a_large_file_reads_windows(tmp_path, monkeypatch):
     data[-1] ^= 1
     path.write_bytes(data)
     assert fingerprint([path]) != first
-
-
-@pytest.mark.parametrize("dim", [16, 64])
-def test_yarn_frequencies_are_those_of_transformers(dim):
-    config = make_model("deepseek_v32").config
-    config.rope_parameters = YARN | {"factor": 40.0, "original_max_position_embeddings": 4096}
-    config.max_position_embeddings = 163840
-    config.head_dim = dim
-    want, scale = ROPE_INIT_FUNCTIONS["yarn"](config, torch.device("cpu"))
-    rope = RopeConfig(10000.0, 40.0, 4096, mscale=1.0, mscale_all_dim=1.0)
-    torch.testing.assert_close(frequencies(rope, dim), want)
-    assert rope.table_scale == scale == 1.0
-
-
-def test_published_softmax_scale():
-    """DeepSeek-V3.2: 192^-0.5 x 1.3689^2 (mscale of factor 40)."""
-    rope = RopeConfig(10000.0, 40.0, 4096, mscale=1.0, mscale_all_dim=1.0)
-    assert rope.softmax_scale == pytest.approx((0.1 * math.log(40) + 1) ** 2)
-    assert rope.softmax_scale == pytest.approx(1.3689**2, rel=1e-4)
-
-
-def test_old_and_new_spelling_of_rope(deepseek_folder):
-    data = json.loads((deepseek_folder / "config.json").read_text())
-    new = DsaConfig.from_json(data)
-    yarn = dict(data.pop("rope_parameters"))
-    data["rope_theta"] = yarn.pop("rope_theta")
-    data["rope_scaling"] = yarn | {"type": yarn.pop("rope_type")}
-    assert DsaConfig.from_json(data) == new
 
 
 def test_a_file_that_is_gone_by_the_time_it_is_read(tmp_path):

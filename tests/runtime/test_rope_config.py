@@ -1,6 +1,7 @@
 """Rotary positions: what a configuration may say, and the angles that come of it."""
 
 import json
+import math
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from ixsearch.patterns import Pattern
 from ixsearch.runtime import NativeEngine
 from ixsearch.runtime.config import DsaConfig
 from ixsearch.runtime.config_values import ConfigError
+from ixsearch.runtime.rope_config import RopeConfig
 from ixsearch.runtime.rotary import frequencies
 
 from .forward import full_forward
@@ -96,3 +98,31 @@ def test_the_same_in_both_places_is_no_contradiction(deepseek_folder):
     both = rope_of(deepseek_folder, rope_parameters=YARN, rope_scaling=old)
     assert both == rope_of(deepseek_folder, rope_parameters=YARN)
     assert rope_of(deepseek_folder, rope_scaling=None).factor == 1
+
+
+@pytest.mark.parametrize("dim", [16, 64])
+def test_yarn_frequencies_are_those_of_transformers(dim):
+    config = make_model("deepseek_v32").config
+    config.rope_parameters = YARN | {"factor": 40.0, "original_max_position_embeddings": 4096}
+    config.max_position_embeddings = 163840
+    config.head_dim = dim
+    want, scale = ROPE_INIT_FUNCTIONS["yarn"](config, torch.device("cpu"))
+    rope = RopeConfig(10000.0, 40.0, 4096, mscale=1.0, mscale_all_dim=1.0)
+    torch.testing.assert_close(frequencies(rope, dim), want)
+    assert rope.table_scale == scale == 1.0
+
+
+def test_published_softmax_scale():
+    """DeepSeek-V3.2: 192^-0.5 x 1.3689^2 (mscale of factor 40)."""
+    rope = RopeConfig(10000.0, 40.0, 4096, mscale=1.0, mscale_all_dim=1.0)
+    assert rope.softmax_scale == pytest.approx((0.1 * math.log(40) + 1) ** 2)
+    assert rope.softmax_scale == pytest.approx(1.3689**2, rel=1e-4)
+
+
+def test_old_and_new_spelling_of_rope(deepseek_folder):
+    data = json.loads((deepseek_folder / "config.json").read_text())
+    new = DsaConfig.from_json(data)
+    yarn = dict(data.pop("rope_parameters"))
+    data["rope_theta"] = yarn.pop("rope_theta")
+    data["rope_scaling"] = yarn | {"type": yarn.pop("rope_type")}
+    assert DsaConfig.from_json(data) == new

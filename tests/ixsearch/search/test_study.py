@@ -2,7 +2,6 @@ import subprocess
 import sys
 from itertools import permutations
 from math import isnan
-from unittest.mock import MagicMock
 
 import optuna
 import pytest
@@ -12,7 +11,6 @@ from ixsearch.patterns import IxsearchError, Pattern
 from ixsearch.results import Quality
 from ixsearch.runtime.interface import DocumentScore
 from ixsearch.search import worker
-from ixsearch.search.identity import check_identity, identity_of
 from ixsearch.search.objective import Objective
 from ixsearch.search.pieces import Proposal
 from ixsearch.search.score import to_columns
@@ -127,48 +125,6 @@ def test_pins_may_change_between_calls(url):
     free = space_of(6, indexer_layers=(0, 1, 2, 3, 5))
     add(open_study(url, free), Pattern("FFSSSS"))
     assert len(open_study(url, SPACE).scores()) == 2
-
-
-def test_fp8_caches_are_another_identity():
-    """A study of before there was a choice was made with float caches, and stays so."""
-    info = MagicMock(cache="float")
-    plain = identity_of(info, "digest", 0)
-    info.cache = "fp8"
-    assert "cache" not in plain and identity_of(info, "digest", 0) == plain | {"cache": "fp8"}
-    with pytest.raises(IxsearchError, match="cache: float in the study, fp8 now"):
-        check_identity("study", {"seed": 0}, {"seed": 0, "cache": "fp8"})
-
-
-@pytest.mark.parametrize(
-    ("stored", "wanted", "told", "mend"),
-    [
-        ({}, {"objective": "loss"}, "objective: divergence in", "with --objective divergence;"),
-        ({"objective": "loss"}, {}, "loss in the study, divergence now", "with --objective loss;"),
-        ({}, {"latent_norm_eps": 0.1}, "as in config.json in", "without --latent-norm-eps;"),
-        ({"latent_norm_eps": 0.1}, {}, "0.1 in the study", "with --latent-norm-eps 0.1;"),
-        (
-            {"cache": "fp8"},
-            {"objective": "accuracy"},
-            "cache: fp8 in the study, float now",
-            "with --cache fp8 and with --objective divergence;",
-        ),
-    ],
-)
-def test_other_settings_are_told_with_the_way_back(stored, wanted, told, mend):
-    with pytest.raises(IxsearchError) as caught:
-        check_identity("study", {"seed": 0, **stored}, {"seed": 0, **wanted})
-    head, *lines, last = str(caught.value).splitlines()
-    assert head == "study was made with other settings:"
-    assert told in "\n".join(lines) and "not set" not in str(caught.value)
-    assert mend in last and last.endswith("or choose another --study-name or --storage")
-
-
-def test_a_setting_is_no_way_back_to_other_documents():
-    with pytest.raises(IxsearchError) as caught:
-        check_identity("study", {"documents": "a"}, {"documents": "b", "objective": "loss"})
-    head, *_, last = str(caught.value).splitlines()
-    assert head == "study was made for other documents and with other settings:"
-    assert last == "choose another --study-name or --storage"
 
 
 def test_another_identity_is_refused(url):
